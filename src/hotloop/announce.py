@@ -1,0 +1,133 @@
+"""What a run prints: at its start what it is about to do, at its end what came out and how to go on."""
+
+import logging
+import shlex
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import lightning.pytorch as pl
+import torch
+from torch import nn
+
+log = logging.getLogger(__name__)
+
+
+def command(script: str, *overrides: str) -> str:
+    """A command ready to paste into a shell."""
+    return " ".join(["python", script, *(shlex.quote(override) for override in overrides)])
+
+
+def table(rows: Iterable[tuple[str, str]]) -> str:
+    """Two columns, the first padded to the widest name."""
+    rows = list(rows)
+    width = max(len(name) for name, _ in rows)
+    return "\n".join(f"  {name:<{width}}  {text}" for name, text in rows)
+
+
+def device_name(trainer: pl.Trainer) -> str:
+    """The device in words, with the threads of a CPU or the number of devices."""
+    device = trainer.strategy.root_device
+    if device.type == "cuda":
+        name = torch.cuda.get_device_name(device)
+        return f"{trainer.num_devices} × {name}" if trainer.num_devices > 1 else name
+    if device.type == "cpu":
+        processes = f", {trainer.num_devices} processes" if trainer.num_devices > 1 else ""
+        return f"cpu, {torch.get_num_threads()} threads{processes}"
+    return str(device)
+
+
+def cpu_computes_bfloat16() -> bool:
+    """Whether the processor has bfloat16 arithmetic; without it, bf16 is emulated and slower than float32."""
+    tests = ("_is_amx_tile_supported", "_is_avx512_bf16_supported", "_is_arm_sve_supported")
+    return any(getattr(torch.cpu, test, bool)() for test in tests)
+
+
+def precision_note(asked: str, used: str, device: torch.device) -> str:
+    """The precision that really runs, and what to expect of it."""
+    note = used
+    if asked != used:
+        note = f"{used} ({asked} was asked for; a {device.type} has no float16 training)"
+    if device.type == "cpu" and used.startswith("bf16") and not cpu_computes_bfloat16():
+        note += "; this processor has no bfloat16 arithmetic, so precision=32-true is faster here"
+    return note
+
+
+def start(
+    settings: dict[str, Any], *, trainer: pl.Trainer, model: nn.Module, data: Any, choices: dict[str, str]
+) -> None:
+    """Print device, precision, parameters, data sizes and the folder of the run."""
+    if not trainer.is_global_zero:
+        return
+    total = sum(p.numel() for p in model.parameters())
+    trained = sum(p.numel() for p in model.parameters() if p.requires_grad)
+    parameters = f"{total:,} parameters" + (f", {trained:,} trained" if trained != total else "")
+    rows = [
+        ("device", device_name(trainer)),
+        (
+            "precision",
+            precision_note(settings["trainer"]["precision"], trainer.precision, trainer.strategy.root_device),
+        ),
+        ("model", f"{choices.get('model', type(model).__name__)}: {parameters}"),
+        *((name, text) for name, text in data.description().items()),
+        ("seed", str(settings["seed"])),
+        ("folder", str(settings["run_dir"])),
+    ]
+    if settings["compile"]:
+        rows.append(("compile", "on: the first steps take a minute or two"))
+    log.info("start\n%s", table(rows))
+
+
+def finish(
+    settings: dict[str, Any], *, trainer: pl.Trainer, task: Any, data: Any, run_dir: Path, overrides: list[str]
+) -> None:
+    """Print the metrics, sample outputs, and the commands to evaluate, predict, resume and look."""
+    if not trainer.is_global_zero:
+        return
+    metrics = {name: float(value) for name, value in trainer.callback_metrics.items()}
+    rows = [(name, f"{value:.4g}") for name, value in sorted(metrics.items()) if name.startswith("test/")]
+    rows = rows or [(name, f"{value:.4g}") for name, value in sorted(metrics.items()) if name.startswith("val/")]
+    rows += list(getattr(task, "signatures", {}).items())
+    if rows:
+        log.info("result\n%s", table(rows))
+    samples = task.samples(data, count=3) if hasattr(task, "samples") and settings["test"] else []
+    for sample in samples:
+        log.info("sample\n%s", table(sample))
+    log.info("next\n%s", table(next_commands(settings, trainer=trainer, run_dir=run_dir, overrides=overrides)))
+
+
+def next_commands(
+    settings: dict[str, Any], *, trainer: pl.Trainer, run_dir: Path, overrides: list[str]
+) -> list[tuple[str, str]]:
+    """Commands to paste, each with its purpose."""
+    rows = []
+    saver = trainer.checkpoint_callback
+    best, last = getattr(saver, "best_model_path", ""), getattr(saver, "last_model_path", "")
+    if best:
+        best = relative(best)
+        rows += [
+            ("best checkpoint", best),
+            ("evaluate", command("evaluate.py", f"ckpt_path={best}")),
+            ("predict", command("predict.py", f"ckpt_path={best}", "input=FILE", "output=FILE")),
+        ]
+    if last:
+        kept = [o for o in overrides if not o.startswith(("ckpt_path=", "trainer.max_epochs=", "seed="))]
+        kept += [f"seed={settings['seed']}"]
+        epochs = settings["trainer"]["max_epochs"]
+        if epochs and epochs > 0:
+            done = trainer.current_epoch >= epochs
+            kept += [f"trainer.max_epochs={2 * epochs if done else epochs}"]
+        rows.append(("train on", command("train.py", *kept, f"ckpt_path={relative(last)}")))
+    if (run_dir / "tensorboard").is_dir():
+        rows.append(("look", f"tensorboard --logdir {shlex.quote(relative(run_dir))}"))
+    rows.append(("report", relative(run_dir / "report.json")))
+    return rows
+
+
+def relative(path: str | Path) -> str:
+    """`path` as seen from here, where that is shorter."""
+    path = Path(path)
+    try:
+        return str(path.relative_to(Path.cwd()))
+    except ValueError:
+        return str(path)

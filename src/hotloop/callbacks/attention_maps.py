@@ -1,0 +1,160 @@
+"""Pictures of where a model looks while it translates."""
+
+import logging
+import warnings
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import lightning.pytorch as pl
+import numpy as np
+import torch
+
+from hotloop.callbacks.tensorboard import tensorboard_loggers
+from hotloop.vocabulary import BOS, EOS, SPECIALS
+
+logger = logging.getLogger(__name__)
+
+LONGEST = 80  # tokens an axis: beyond that the words cannot be read
+WORD_START = "▁"
+
+
+class AttentionMaps(pl.Callback):
+    """Draws the attention of the first validation sentences at each validation, for TensorBoard.
+
+    Each map has the source on the x axis and the model's own greedy translation on the y axis; a row shows
+    where the model looked to produce that word. The sentences stay the same, so that epochs compare.
+    A model that does not attend is left in peace.
+
+    Args:
+        sentences: how many, from the start of the validation set; empty ones are passed over.
+        every_n_validations: at each n-th validation.
+        directory: folder for the same pictures as PNG files; None writes none.
+    """
+
+    def __init__(
+        self, *, sentences: int = 4, every_n_validations: int = 1, directory: str | None = None
+    ) -> None:
+        if sentences < 1 or every_n_validations < 1:
+            raise ValueError(
+                f"sentences ({sentences}) and every_n_validations ({every_n_validations}) must be at least 1"
+            )
+        self.sentences = sentences
+        self.every_n_validations = every_n_validations
+        self.directory = None if directory is None else Path(directory)
+        self._validations = 0
+
+    def setup(self, trainer: pl.Trainer, pl_module: pl.LightningModule, stage: str) -> None:
+        if stage == "fit":
+            self._validations = 0
+
+    def on_fit_start(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
+        if trainer.is_global_zero and not _attends(pl_module):
+            logger.info("no attention maps: this model does not attend")
+
+    def on_validation_end(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
+        if trainer.sanity_checking or not _attends(pl_module):
+            return
+        self._validations += 1
+        boards = tensorboard_loggers(trainer)
+        wanted = bool(boards) or (self.directory is not None and trainer.is_global_zero)
+        if not wanted or (self._validations - 1) % self.every_n_validations:
+            return
+        sources, _ = trainer.datamodule.texts("valid")  # type: ignore[attr-defined]
+        chosen = [(i, line) for i, line in enumerate(sources) if line.strip()][: self.sentences]
+        with trainer.precision_plugin.forward_context(), torch.no_grad():
+            found = attention_of(pl_module, [line for _, line in chosen])
+        for (sentence, _), (source, target, weights) in zip(chosen, found, strict=True):
+            picture = draw_map(source, target, weights, title=f"validation sentence {sentence}")
+            for board in boards:
+                board.experiment.add_image(
+                    f"attention/sentence_{sentence}", picture, trainer.global_step, dataformats="HWC"
+                )
+            if self.directory is not None:
+                self.directory.mkdir(parents=True, exist_ok=True)
+                name = f"sentence_{sentence}_step_{trainer.global_step:07d}.png"
+                _save_png(self.directory / name, picture)
+
+
+def _attends(pl_module: pl.LightningModule) -> bool:
+    return bool(getattr(getattr(pl_module, "model", None), "attends", False))
+
+
+def attention_of(task: Any, lines: Sequence[str]) -> list[tuple[list[str], list[str], np.ndarray]]:
+    """Source pieces (S), greedily translated pieces (T) and weights (T, S) of each line, EOS included."""
+    from hotloop.decoding import search
+
+    device = next(task.model.parameters()).device
+    drawn = []
+    for tokens in task.source_tokenizer.encode(list(lines)):
+        row = [*tokens, EOS]
+        source, length = torch.tensor([row], device=device), torch.tensor([len(row)])
+        target = search(task.model, source, length, beam_size=1)[0][0].tokens
+        target_in = torch.tensor([[BOS, *target]], device=device)
+        weights = task.model.attention_weights(source, length, target_in)[0].float().cpu().numpy()
+        drawn.append(
+            (
+                [*readable(task.source_tokenizer.pieces(tokens)), SPECIALS[EOS]],
+                [*readable(task.target_tokenizer.pieces(target)), SPECIALS[EOS]],
+                weights,
+            )
+        )
+    return drawn
+
+
+def readable(pieces: Sequence[str]) -> list[str]:
+    """Pieces for an axis: where a tokeniser marks the starts of words, mark the continuations instead."""
+    if not any(piece.startswith(WORD_START) for piece in pieces):
+        return list(pieces)
+    shown = []
+    for piece in pieces:
+        if piece.startswith(WORD_START):
+            shown.append(piece.lstrip(WORD_START) or "␣")
+        else:
+            shown.append(f"·{piece}")
+    return shown
+
+
+def draw_map(source: Sequence[str], target: Sequence[str], weights: np.ndarray, *, title: str) -> np.ndarray:
+    """A heat map as pixels (height, width, 3) uint8.
+
+    Args:
+        source: words of the x axis (S).
+        target: words of the y axis (T).
+        weights: (T, S), rows summing to 1.
+        title: shown above.
+    """
+    # The object interface: no figure is registered with pyplot, so none has to be closed.
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    if weights.shape != (len(target), len(source)):
+        raise ValueError(f"weights {weights.shape} do not fit {len(target)} target and {len(source)} source words")
+    if len(source) > LONGEST or len(target) > LONGEST:
+        title += f" (first {LONGEST} of {len(source)} × {len(target)} tokens)"
+        source, target, weights = source[:LONGEST], target[:LONGEST], weights[:LONGEST, :LONGEST]
+    label_inches = 0.09
+    left = 0.3 + label_inches * max(map(len, target), default=1)
+    below = 0.3 + label_inches * max(map(len, source), default=1)
+    across, down = max(2.0, 0.25 * len(source)), max(1.5, 0.25 * len(target))
+    width, height = left + across + 1.0, 0.5 + down + below
+    figure = Figure(figsize=(width, height), dpi=100)
+    canvas = FigureCanvasAgg(figure)
+    axes = figure.add_axes((left / width, below / height, across / width, down / height))
+    image = axes.imshow(weights, cmap="viridis", vmin=0.0, vmax=1.0, aspect="auto", interpolation="nearest")
+    axes.set_xticks(range(len(source)), source, rotation=90, parse_math=False)
+    axes.set_yticks(range(len(target)), target, parse_math=False)
+    axes.tick_params(labelsize=9, length=2)
+    figure.text(0.5, 1 - 0.25 / height, title, ha="center", va="center", fontsize=10, parse_math=False)
+    bar_axes = figure.add_axes(((left + across + 0.15) / width, below / height, 0.15 / width, down / height))
+    figure.colorbar(image, cax=bar_axes).ax.tick_params(labelsize=8)
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="Glyph .* missing")  # a box is drawn, which is enough
+        canvas.draw()
+    return np.asarray(canvas.buffer_rgba())[..., :3].copy()
+
+
+def _save_png(path: Path, picture: np.ndarray) -> None:
+    from PIL import Image
+
+    Image.fromarray(picture).save(path)

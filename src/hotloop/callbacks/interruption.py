@@ -1,0 +1,111 @@
+"""Ctrl-C and SIGTERM: stop between two steps and leave a checkpoint that continues exactly."""
+
+import logging
+import os
+import signal
+import threading
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+import lightning.pytorch as pl
+from lightning.pytorch.plugins.environments import SLURMEnvironment
+
+logger = logging.getLogger(__name__)
+
+AGREE_EVERY = 20  # optimiser steps between two agreements of several processes
+
+
+class Interrupted(SystemExit):
+    """Training was stopped by a signal; `code` is 128 + its number, as shells count."""
+
+
+class Interruption(pl.Callback):
+    """Turns the first Ctrl-C (SIGINT) or SIGTERM into a clean stop after the optimiser step under way.
+
+    Left alone, Lightning 2.6 raises KeyboardInterrupt wherever the program happens to be, half-way through an
+    optimiser step too, saves nothing, and exits with code 1; on SIGTERM it exits with code 0. Here the step is
+    finished, the state is saved, and the program ends with code 130 (SIGINT) or 143 (SIGTERM). A signal that
+    comes during validation takes effect after the next step, because a half-done validation cannot be resumed.
+    The second signal stops at once, without a checkpoint; the third kills.
+
+    Several processes agree on the step at which to stop, every 20 steps and at the end of an epoch. Under SLURM with
+    automatic requeueing SIGTERM stays with Lightning.
+
+    List this callback last: other callbacks then have seen the step before it is saved.
+
+    Args:
+        path: of the checkpoint to write.
+    """
+
+    def __init__(self, path: str) -> None:
+        self.path = Path(path)
+        self.saved: Path | None = None
+        self._signal: int | None = None
+        self._previous: dict[int, Any] = {}
+
+    def setup(self, trainer: pl.Trainer, pl_module: pl.LightningModule, stage: str) -> None:
+        self.saved, self._signal = None, None
+
+    def on_train_start(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
+        if threading.current_thread() is not threading.main_thread():
+            logger.info("not in the main thread: Ctrl-C is left to whoever owns it")
+            return
+        environment = trainer._accelerator_connector.cluster_environment
+        requeues = isinstance(environment, SLURMEnvironment) and environment.auto_requeue
+        for number in (signal.SIGINT,) if requeues else (signal.SIGINT, signal.SIGTERM):
+            self._previous[number] = signal.signal(number, self._handle)
+
+    def _handle(self, number: int, frame: FrameType | None) -> None:
+        if self._signal is not None:
+            signal.signal(number, signal.SIG_DFL)
+            raise Interrupted(128 + number)
+        self._signal = number
+        # os.write: a handler may run in the middle of another print
+        os.write(2, b"\nstopping after this step, with a checkpoint; once more stops at once, without one\n")
+
+    def on_train_batch_end(
+        self, trainer: pl.Trainer, pl_module: pl.LightningModule, outputs: Any, batch: Any, batch_idx: int
+    ) -> None:
+        if trainer.world_size == 1 and self._signal is None:
+            return
+        accumulated, batches = trainer.accumulate_grad_batches, trainer.num_training_batches
+        if not stepped(batch_idx, accumulated, batches):
+            return
+        if trainer.world_size == 1 or (
+            stepped(batch_idx, AGREE_EVERY * accumulated, batches) and self._anyone_signalled(trainer)
+        ):
+            self._stop(trainer)
+
+    def on_train_end(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
+        if self._anyone_signalled(trainer):
+            self._stop(trainer)
+        self._restore()
+
+    def on_exception(
+        self, trainer: pl.Trainer, pl_module: pl.LightningModule, exception: BaseException
+    ) -> None:
+        self._restore()
+
+    def _anyone_signalled(self, trainer: pl.Trainer) -> bool:
+        return trainer.strategy.reduce_boolean_decision(self._signal is not None, all=False)
+
+    def _stop(self, trainer: pl.Trainer) -> None:
+        trainer.save_checkpoint(self.path)
+        self.saved = self.path
+        if trainer.is_global_zero:
+            logger.warning(
+                "stopped in epoch %d after step %d; continue with the checkpoint %s",
+                trainer.current_epoch, trainer.global_step, self.path,
+            )  # fmt: skip
+        raise Interrupted(128 + (self._signal or signal.SIGINT))
+
+    def _restore(self) -> None:
+        for number, handler in self._previous.items():
+            signal.signal(number, handler)
+        self._previous = {}
+
+
+def stepped(batch_idx: int, accumulated: int, batches: int | float) -> bool:
+    """Whether the optimiser stepped after batch `batch_idx` of an epoch of `batches`."""
+    return (batch_idx + 1) % accumulated == 0 or batch_idx + 1 == batches

@@ -1,0 +1,449 @@
+"""The training report: report.json in the run folder, and the same numbers as scalars while training."""
+
+import json
+import logging
+import os
+from pathlib import Path
+from typing import Any
+
+import lightning.pytorch as pl
+import torch
+from rich.console import Console
+from torch import Tensor
+
+from hotloop.callbacks import environment
+from hotloop.callbacks.accounting import (
+    Stopwatch,
+    Totals,
+    as_json,
+    epoch_record,
+    perplexity,
+    rates,
+)
+from hotloop.callbacks.interruption import Interruption
+from hotloop.callbacks.tables import epoch_table
+
+logger = logging.getLogger(__name__)
+
+HELD = 512  # losses and lengths kept as tensors before they are summed, whatever the logging interval
+
+
+class TrainingReport(pl.Callback):
+    """Writes report.json after every epoch and logs speed, loss and memory every `log_every_n_steps`.
+
+    What the figures mean:
+
+    * `seconds` is training time: an epoch's time without validation and without writing checkpoints.
+    * `data_wait_s` is the part of it that the loop spent asking the loader for the next batch, start-up of the
+      loader at the beginning of the epoch included; neither the copy to the device nor other callbacks. On a
+      GPU it is the host that waits: the device may still have work queued, so the figure is an upper bound.
+    * `tokens_per_s` counts real target tokens with EOS, over all processes.
+    * `peak_rss_mb` is the most resident memory seen at the moments of logging, after validation and at the end
+      of the epoch, summed over processes. The kernel's own high-water mark is not used: it cannot be set back
+      between the jobs of a sweep, which share one process. `peak_gpu_mb` is PyTorch's own count, set back at
+      each epoch; of several devices the fullest.
+    * `learning_rate` is the one the last optimiser step of the epoch used (first parameter group).
+    * `steps` are optimiser steps.
+
+    Nothing waits for the device inside a step: losses are read at logging and at the ends of epochs only.
+    The task sets `last_step`, a new object with `loss_sum` (0-dim tensor), `tokens` and `samples`, in each
+    training step; without it samples are counted from the batch and losses are null. A 0-dim `grad_norm` is
+    read where the task has one.
+
+    Args:
+        path: of report.json.
+        task: name of the task.
+        command: what was asked for: train, evaluate.
+        seed: the run's seed.
+        precision: as asked for in the configuration; Lightning may use another.
+        table: print a table of the epochs at the end.
+    """
+
+    def __init__(
+        self,
+        path: str,
+        *,
+        task: str = "translation",
+        command: str = "train",
+        seed: int | None = None,
+        precision: str | None = None,
+        table: bool = True,
+    ) -> None:
+        self.path = Path(path)
+        self.task = task
+        self.command = command
+        self.seed = seed
+        self.precision = precision
+        self.table = table
+        self.clock = Stopwatch()
+        self._stage = ""
+        self._times_fetching = False
+        self._begin()
+
+    # ---- state ----------------------------------------------------------------------------------------
+
+    def _begin(self) -> None:
+        self.epochs: list[dict[str, Any]] = []
+        self.metrics: dict[str, float] = {}
+        self.status = "running"
+        self.error: str | None = None
+        self._facts: dict[str, Any] = {}
+        self._begin_epoch()
+
+    def _begin_epoch(self) -> None:
+        self.clock.reset()
+        self._totals = Totals()
+        self._logged_totals = Totals()
+        self._logged_seconds = self.clock.read()
+        self._losses: list[Tensor] = []
+        self._lengths: list[Tensor] = []
+        self._first_step: int | None = None
+        self._logged_step = -1
+        self._norms: list[float] = []
+        self._learning_rate: float | None = None
+        self._validated = False
+        self._peak_rss = 0.0
+        self._last_result: Any = None
+
+    def setup(self, trainer: pl.Trainer, pl_module: pl.LightningModule, stage: str) -> None:
+        self._stage = stage
+        if stage == "fit":
+            self._begin()
+
+    def state_dict(self) -> dict[str, Any]:
+        self._read_tensors()
+        return {
+            "epochs": as_json(self.epochs),
+            "seconds": self.clock.read(),
+            "totals": vars(self._totals).copy(),
+            "first_step": self._first_step,
+            "norms": list(self._norms),
+            "learning_rate": self._learning_rate,
+            "peak_rss": self._peak_rss,
+        }
+
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+        if self._stage != "fit":  # a checkpoint that is being tested says nothing new about its training
+            return
+        self.epochs = list(state_dict["epochs"])
+        self.clock.reset(state_dict["seconds"])
+        self._totals = Totals(**state_dict["totals"])
+        self._first_step = state_dict["first_step"]
+        self._norms = list(state_dict["norms"])
+        self._learning_rate = state_dict["learning_rate"]
+        self._peak_rss = state_dict["peak_rss"]
+        self._logged_totals = self._totals.copy()
+        self._logged_seconds = self.clock.read()
+
+    # ---- the hooks of training ------------------------------------------------------------------------
+
+    def on_train_start(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
+        self._facts = self._describe(trainer, pl_module)
+        environment.reset_peak(pl_module.device)
+        self._time_fetching(trainer)
+        self.clock.switch("data")  # a run resumed within an epoch gets no on_train_epoch_start
+
+    def on_train_epoch_start(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
+        self._settle_checkpoint_time()
+        self._begin_epoch()
+        self._first_step = trainer.global_step
+        environment.reset_peak(pl_module.device)
+        self._sample_memory()
+        self.clock.switch("data")
+
+    def on_train_batch_start(
+        self, trainer: pl.Trainer, pl_module: pl.LightningModule, batch: Any, batch_idx: int
+    ) -> None:
+        self.clock.switch("step")
+        self._learning_rate = trainer.optimizers[0].param_groups[0]["lr"]
+
+    def on_train_batch_end(
+        self, trainer: pl.Trainer, pl_module: pl.LightningModule, outputs: Any, batch: Any, batch_idx: int
+    ) -> None:
+        self._count(getattr(pl_module, "last_step", None), batch)
+        step = trainer.global_step
+        every = trainer.log_every_n_steps  # type: ignore[attr-defined]
+        if every and step % every == 0 and step != self._logged_step:
+            self._logged_step = step
+            self._log(trainer, pl_module, step)
+        if not self._times_fetching:
+            self.clock.switch("data")
+
+    def on_validation_start(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
+        if self._in_fit(trainer):
+            self.clock.switch("step")
+            environment.synchronize(pl_module.device)  # work still queued is training, not validation
+            self.clock.switch("validation")
+
+    def on_validation_end(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
+        if self._in_fit(trainer):
+            self._validated = True
+            self._sample_memory()
+
+    def on_save_checkpoint(
+        self, trainer: pl.Trainer, pl_module: pl.LightningModule, checkpoint: dict[str, Any]
+    ) -> None:
+        self.clock.switch("checkpoint")
+
+    def on_train_epoch_end(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
+        if self.clock.phase == "step":
+            environment.synchronize(pl_module.device)
+        self._read_tensors()
+        self.clock.switch(None)
+        self._sample_memory()
+        self._close_epoch(trainer, pl_module)
+        self._write(trainer)
+
+    def on_train_end(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
+        self._leave_fetching(trainer)
+        self._settle_checkpoint_time()
+        self._collect_metrics(trainer)
+
+    def on_fit_end(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
+        self.status = "finished"
+        self._write(trainer)
+        if self.table and trainer.is_global_zero and self.epochs:
+            Console().print(epoch_table(self.epochs))
+
+    def on_test_end(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
+        self._facts = self._facts or self._describe(trainer, pl_module)
+        self._collect_metrics(trainer)
+        self.status = "finished"
+        self._write(trainer)
+
+    def on_exception(
+        self, trainer: pl.Trainer, pl_module: pl.LightningModule, exception: BaseException
+    ) -> None:
+        self._leave_fetching(trainer)
+        self._settle_checkpoint_time()
+        self._collect_metrics(trainer)
+        stopped = isinstance(exception, (KeyboardInterrupt, SystemExit))
+        self.status = "interrupted" if stopped else "failed"
+        self.error = None if stopped else f"{type(exception).__name__}: {exception}"
+        self._write(trainer)
+
+    # ---- waiting for data -----------------------------------------------------------------------------
+
+    def _time_fetching(self, trainer: pl.Trainer) -> None:
+        """Time the fetch itself, at the two places where Lightning's loop tells its profiler of it.
+
+        No public hook lies between a fetch and the host's other work, and for a step of a millisecond that
+        other work is as long as the step. Where a Lightning has no such places, all that happens between
+        two steps counts as waiting.
+        """
+        loop = trainer.fit_loop.epoch_loop
+        before, after = getattr(loop, "_on_before_fetch", None), getattr(loop, "_on_after_fetch", None)
+        self._times_fetching = callable(before) and callable(after)
+        if not self._times_fetching:
+            return
+
+        def start() -> None:
+            self.clock.switch("data")
+            before()  # type: ignore[misc]
+
+        def stop() -> None:
+            after()  # type: ignore[misc]
+            self.clock.switch("step")
+
+        vars(loop).update(_on_before_fetch=start, _on_after_fetch=stop)
+
+    def _leave_fetching(self, trainer: pl.Trainer) -> None:
+        for name in ("_on_before_fetch", "_on_after_fetch"):
+            vars(trainer.fit_loop.epoch_loop).pop(name, None)
+
+    # ---- counting -------------------------------------------------------------------------------------
+
+    def _in_fit(self, trainer: pl.Trainer) -> bool:
+        return self._stage == "fit" and not trainer.sanity_checking
+
+    def _count(self, result: Any, batch: Any) -> None:
+        totals = self._totals
+        if result is None:
+            totals.samples += samples_in(batch)
+        elif result is not self._last_result:  # a step that was skipped left the old one
+            self._last_result = result
+            totals.samples += result.samples
+            totals.tokens += result.tokens
+            self._losses.append(result.loss_sum)
+        for side in ("source", "target"):
+            length = getattr(batch, f"{side}_length", None)
+            if length is not None:
+                totals.cells += getattr(batch, side).numel()
+                self._lengths.append(length)
+        if len(self._losses) >= HELD:
+            self._read_tensors()
+
+    def _read_tensors(self) -> None:
+        """Add up the losses and lengths held as tensors; the one place that waits for the device."""
+        if self._losses:
+            self._totals.loss_sum += sum(torch.stack(self._losses).tolist())
+            self._losses = []
+        if self._lengths:
+            self._totals.real_cells += int(torch.cat(self._lengths).sum())
+            self._lengths = []
+
+    def _sample_memory(self) -> None:
+        self._peak_rss = max(self._peak_rss, environment.resident_mb())
+
+    def _log(self, trainer: pl.Trainer, pl_module: pl.LightningModule, step: int) -> None:
+        self._read_tensors()
+        norm = getattr(pl_module, "grad_norm", None)
+        if norm is not None:
+            self._norms.append(float(norm))
+        self._sample_memory()
+        seconds = self.clock.read()
+        interval = self._totals.since(self._logged_totals)
+        spent = {phase: seconds[phase] - self._logged_seconds[phase] for phase in seconds}
+        self._logged_totals, self._logged_seconds = self._totals.copy(), seconds
+        speed = rates(interval, spent, processes=trainer.world_size)
+        values = {
+            "train/loss": interval.loss if self._last_result is not None else None,
+            "train/perplexity": perplexity(interval.loss) if interval.tokens else None,
+            "train/tokens_per_s": speed["tokens_per_s"],
+            "train/samples_per_s": speed["samples_per_s"],
+            "train/data_wait_share": speed["data_wait_share"],
+            "train/grad_norm": self._norms[-1] if norm is not None else None,
+            "lr": self._learning_rate,
+            "data/padding_share": interval.padding_share,
+            "memory/rss_mb": environment.resident_mb(),
+            "memory/peak_gpu_mb": environment.peak_gpu_mb(pl_module.device),
+        }
+        known = {name: value for name, value in values.items() if value is not None}
+        for board in trainer.loggers:
+            board.log_metrics(known, step)
+
+    def _close_epoch(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
+        totals, peak_rss, peak_gpu = self._over_processes(trainer, pl_module)
+        metrics = {
+            name: float(value)
+            for name, value in trainer.callback_metrics.items()
+            if self._validated and name.startswith("val/")
+        }
+        if self._last_result is None:
+            totals.loss_sum = float("nan")  # unknown; null in the file
+        record = epoch_record(
+            epoch=trainer.current_epoch,
+            steps=trainer.global_step - (self._first_step or 0),
+            totals=totals,
+            seconds=self.clock.read(),
+            learning_rate=self._learning_rate,
+            grad_norm=sum(self._norms) / len(self._norms) if self._norms else None,
+            metrics=metrics,
+            peak_rss_mb=peak_rss,
+            peak_gpu_mb=peak_gpu,
+        )
+        self.epochs = [e for e in self.epochs if e["epoch"] != record["epoch"]] + [record]
+        self.metrics.update(metrics)
+        self._norms = []
+
+    def _over_processes(
+        self, trainer: pl.Trainer, pl_module: pl.LightningModule
+    ) -> tuple[Totals, float, float | None]:
+        """Totals and resident memory summed over the processes, GPU memory of the fullest device."""
+        totals, gpu = self._totals.copy(), environment.peak_gpu_mb(pl_module.device)
+        if trainer.world_size == 1:
+            return totals, self._peak_rss, gpu
+        values = [*vars(totals).values(), self._peak_rss]
+        summed = torch.tensor(values, dtype=torch.float64, device=pl_module.device)
+        torch.distributed.all_reduce(summed)
+        *counts, rss = summed.tolist()
+        names = list(vars(totals))
+        whole = {n: v if n == "loss_sum" else round(v) for n, v in zip(names, counts, strict=True)}
+        if gpu is not None:
+            fullest = torch.tensor(gpu, dtype=torch.float64, device=pl_module.device)
+            torch.distributed.all_reduce(fullest, op=torch.distributed.ReduceOp.MAX)
+            gpu = float(fullest)
+        return Totals(**whole), rss, gpu
+
+    def _settle_checkpoint_time(self) -> None:
+        """Give the epoch just recorded the checkpoint that was written after its record was made."""
+        if self.clock.phase == "checkpoint" and self.epochs:
+            self.epochs[-1]["checkpoint_s"] = self.clock.read()["checkpoint"]
+        self.clock.switch(None)
+
+    def _collect_metrics(self, trainer: pl.Trainer) -> None:
+        for name, value in trainer.callback_metrics.items():
+            if name.startswith(("val/", "test/")):
+                self.metrics[name] = float(value)
+
+    # ---- the file -------------------------------------------------------------------------------------
+
+    def _describe(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> dict[str, Any]:
+        """What does not change during a run."""
+        if not trainer.is_global_zero:
+            return {}
+        summary = getattr(trainer.datamodule, "summary", None)  # type: ignore[attr-defined]
+        optimizer = trainer.optimizers[0] if trainer.optimizers else None
+        parameters = list(pl_module.parameters())
+        return {
+            "versions": environment.versions(),
+            "git": environment.git_state(Path.cwd()),
+            "device": environment.device_name(trainer.strategy.root_device),
+            "processes": trainer.world_size,
+            "strategy": type(trainer.strategy).__name__,
+            "precision": {"asked": self.precision or trainer.precision, "used": trainer.precision},
+            "optimizer": None if optimizer is None else type(optimizer).__name__,
+            "fused": None if optimizer is None else bool(optimizer.defaults.get("fused")),
+            "parameters": sum(p.numel() for p in parameters),
+            "trainable_parameters": sum(p.numel() for p in parameters if p.requires_grad),
+            "data": summary() if callable(summary) else {},
+            "resumed_from": None if trainer.ckpt_path is None else str(trainer.ckpt_path),
+        }
+
+    def content(self, trainer: pl.Trainer) -> dict[str, Any]:
+        """report.json as it stands now."""
+        seed = self.seed if self.seed is not None else os.environ.get("PL_GLOBAL_SEED")
+        return {
+            "task": self.task,
+            "command": self.command,
+            "status": self.status,
+            "error": self.error,
+            "seed": None if seed is None else int(seed),
+            **self._facts,
+            "steps": trainer.global_step,
+            "epochs": self.epochs,
+            "metrics": self.metrics,
+            **_checkpoints(trainer),
+        }
+
+    def _write(self, trainer: pl.Trainer) -> None:
+        if trainer.is_global_zero:
+            write_json(self.path, self.content(trainer))
+
+
+def _checkpoints(trainer: pl.Trainer) -> dict[str, Any]:
+    best = last = monitor = score = None
+    for callback in trainer.checkpoint_callbacks:
+        best = best or getattr(callback, "best_model_path", "") or None
+        last = last or getattr(callback, "last_model_path", "") or None
+        if monitor is None and getattr(callback, "monitor", None):
+            monitor, score = callback.monitor, callback.best_model_score  # type: ignore[attr-defined]
+    for other in trainer.callbacks:  # type: ignore[attr-defined]
+        if isinstance(other, Interruption) and other.saved is not None:
+            last = str(other.saved)
+    return {
+        "monitor": None if monitor is None else {"name": monitor, "best": score},
+        "best_checkpoint": best,
+        "last_checkpoint": last or best,
+    }
+
+
+def samples_in(batch: Any) -> int:
+    """Samples in a batch of any common shape: its own length, or the first tensor's first dimension."""
+    if isinstance(batch, Tensor):
+        return batch.shape[0] if batch.dim() else 1
+    if isinstance(batch, dict):
+        return samples_in(next(iter(batch.values()))) if batch else 0
+    if isinstance(batch, (list, tuple)):
+        first = batch[0] if batch else 0
+        return samples_in(first) if isinstance(first, (Tensor, dict, list, tuple)) else len(batch)
+    return len(batch) if hasattr(batch, "__len__") else 0
+
+
+def write_json(path: Path, content: dict[str, Any]) -> None:
+    """Write valid JSON, all or nothing: a reader never sees half a file."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    draft = path.with_name(f".{path.name}.{os.getpid()}")
+    text = json.dumps(as_json(content), indent=2, ensure_ascii=False, allow_nan=False)
+    draft.write_text(text + "\n", encoding="utf-8")
+    os.replace(draft, path)

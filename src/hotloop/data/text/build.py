@@ -1,0 +1,185 @@
+"""The steps from files to arrays: clean, choose, learn, encode. Text flows through in chunks; none is kept whole."""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections import Counter
+from collections.abc import Iterator
+from concurrent.futures import Executor
+from dataclasses import dataclass
+from functools import partial
+from itertools import compress
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hotloop.data.text.chunks import clean_chunk, encode_chunk, forget_tokenizers, in_chunks, ordered_map
+from hotloop.data.text.filters import check_anything_left, describe_drops
+from hotloop.data.text.progress import Progress
+from hotloop.data.text.readers import BitextFiles, read_pairs
+from hotloop.data.text.recipe import Recipe
+from hotloop.data.text.splitting import assign_roles
+from hotloop.data.text.store import TokenWriter, write_json
+from hotloop.data.text.tokenizer import State, count_words, train_tokenizer
+from hotloop.errors import UserError
+
+log = logging.getLogger(__name__)
+
+SIDES = ("source", "target")
+
+
+def build(recipe: Recipe, folder: Path, executor: Executor | None) -> dict[str, Any]:
+    """Fill `folder` with the arrays, texts and tokenisers of `recipe`; returns counts. Raises UserError."""
+    held_out = [split for split in ("valid", "test") if split in recipe.files]
+    cleaned = {split: _clean(recipe, split, folder, executor) for split in (*held_out, "train")}
+    for split in held_out:
+        if not cleaned[split].read:
+            raise UserError(f"the {split} split is empty: {_names(recipe.files[split])}")
+    training = cleaned["train"]
+    roles = assign_roles(
+        training.source_hash,
+        training.pair_hash,
+        held_out=_joined([cleaned[split].source_hash for split in held_out]),
+        filters=recipe.filters,
+        off_training=recipe.off_training(),
+    )
+    dropped = training.dropped + roles.dropped
+    check_anything_left(dropped, training.read, _names(recipe.files["train"]))
+    log.info("training set: %s", describe_drops(dropped, training.read))
+
+    texts = _Texts(folder)
+    for split in ("train", *recipe.off_training()):
+        texts.select(roles.of(split), to=split)
+    texts.remove("all")
+    pairs = {split: texts.count(split) for split in ("train", *recipe.off_training(), *held_out)}
+    states = _learn(recipe, texts, pairs["train"])
+    write_json(folder / "tokenizers.json", states)
+    for split, count in pairs.items():
+        _encode(texts, split, count, states, executor)
+    texts.remove("train")  # only tokens are needed from here on
+    return {"pairs": pairs, "read": training.read, "dropped": dict(dropped)}
+
+
+@dataclass(frozen=True)
+class _Cleaned:
+    source_hash: NDArray[np.uint64]  # (pairs kept,)
+    pair_hash: NDArray[np.uint64]
+    dropped: Counter[str]
+    read: int  # pairs
+
+
+class _Texts:
+    """Text files of the build, a sentence a line."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+
+    def path(self, split: str, side: str) -> Path:
+        return self._folder / f"{split}.{side}.txt"
+
+    def remove(self, split: str) -> None:
+        for side in SIDES:
+            self.path(split, side).unlink()
+
+    def select(self, which: NDArray[np.bool_], *, to: str) -> None:
+        """Copy the lines of the split "all" for which `which` is true."""
+        for side in SIDES:
+            with open(self.path("all", side), "rb") as lines, open(self.path(to, side), "wb") as file:
+                file.writelines(compress(lines, which.tolist()))
+
+    def count(self, split: str) -> int:
+        with open(self.path(split, "source"), "rb") as file:
+            return sum(block.count(b"\n") for block in iter(partial(file.read, 1 << 20), b""))
+
+    def lines(self, split: str, side: str, *, every: int = 1) -> Iterator[str]:
+        with open(self.path(split, side), "rb") as file:
+            for number, line in enumerate(file):
+                if number % every == 0:
+                    yield line[:-1].decode("utf-8")
+
+    def pairs(self, split: str) -> Iterator[tuple[bytes, bytes]]:
+        with open(self.path(split, "source"), "rb") as source, open(self.path(split, "target"), "rb") as target:
+            yield from zip(source, target, strict=True)
+
+
+def _clean(recipe: Recipe, split: str, folder: Path, executor: Executor | None) -> _Cleaned:
+    """Write the normalised lines of a split; only training pairs (to "all") are filtered."""
+    files, training = recipe.files[split], split == "train"
+    work = partial(
+        clean_chunk,
+        filters=recipe.filters if training else None,
+        unicode_form=recipe.unicode_form,
+        lowercase=recipe.lowercase,
+    )
+    texts, name = _Texts(folder), "all" if training else split
+    source_hashes, pair_hashes, dropped, read = [], [], Counter[str](), 0
+    with (
+        open(texts.path(name, "source"), "wb") as source,
+        open(texts.path(name, "target"), "wb") as target,
+        Progress(f"reading {split}", _expected_bytes(files)) as progress,
+    ):
+        for chunk in _mapped(work, in_chunks(read_pairs(files)), executor):
+            source.write(chunk.source)
+            target.write(chunk.target)
+            source_hashes.append(chunk.source_hash)
+            pair_hashes.append(chunk.pair_hash)
+            dropped += chunk.dropped
+            read += chunk.read
+            progress.advance(chunk.source_bytes)
+    return _Cleaned(_joined(source_hashes), _joined(pair_hashes), dropped, read)
+
+
+def _learn(recipe: Recipe, texts: _Texts, pairs: int) -> dict[str, State]:
+    """States of the two tokenisers, learnt from evenly spaced training pairs."""
+    every = -(-pairs // recipe.tokenizer.sample)
+    with Progress("learning the vocabularies", 2) as progress:
+        counts = {}
+        for side in SIDES:
+            counts[side] = count_words(texts.lines("train", side, every=every))
+            progress.advance(1)
+    languages = dict(zip(SIDES, (recipe.src_lang, recipe.tgt_lang) if recipe.pretokenized else ("", ""), strict=True))
+    if recipe.tokenizer.shared:
+        both = counts["source"] + counts["target"]
+        # one vocabulary; text leaves the model on the target side, so that language decides how it is joined
+        state = train_tokenizer(both, recipe.tokenizer, language=languages["target"]).state()
+        return {"source": state, "target": state}
+    return {side: train_tokenizer(counts[side], recipe.tokenizer, language=languages[side]).state() for side in SIDES}
+
+
+def _encode(texts: _Texts, split: str, count: int, states: dict[str, State], executor: Executor | None) -> None:
+    work = partial(encode_chunk, source_state=json.dumps(states["source"]), target_state=json.dumps(states["target"]))
+    writers = [
+        TokenWriter(texts.path(split, side).with_suffix(""), vocabulary_size=int(states[side]["size"]))
+        for side in SIDES
+    ]
+    try:
+        with Progress(f"encoding {split}", count) as progress:
+            for rows in _mapped(work, in_chunks(texts.pairs(split)), executor):
+                for writer, (tokens, lengths) in zip(writers, rows, strict=True):
+                    writer.append(tokens, lengths)
+                progress.advance(len(rows[0][1]))
+    finally:
+        for writer in writers:
+            writer.close()
+        forget_tokenizers()
+
+
+def _mapped(work: Any, chunks: Iterator[Any], executor: Executor | None) -> Iterator[Any]:
+    return ordered_map(work, chunks, executor, ahead=2 * getattr(executor, "_max_workers", 1) + 2)
+
+
+def _expected_bytes(files: BitextFiles) -> int | None:
+    """Size of the source side, where it is known before reading."""
+    plain = files.source.suffix not in (".gz", ".zst", ".xz")
+    return files.source.stat().st_size if plain and files.format == "parallel" else None
+
+
+def _joined(arrays: list[NDArray[np.uint64]]) -> NDArray[np.uint64]:
+    return np.concatenate(arrays) if arrays else np.zeros(0, dtype=np.uint64)
+
+
+def _names(files: BitextFiles) -> str:
+    return " and ".join(str(path) for path in files.paths())

@@ -1,0 +1,107 @@
+"""The default corpus: French and English sentences of debate from a grammar of our own, written to files once."""
+
+import logging
+import os
+import shutil
+import tempfile
+from hashlib import blake2b
+from pathlib import Path
+
+from filelock import FileLock
+
+from hotloop.data.text.parliament.generator import GRAMMAR_VERSION, generate
+from hotloop.data.text.readers import BitextFiles
+from hotloop.errors import UserError
+
+logger = logging.getLogger(__name__)
+
+SPLITS = ("train", "valid", "test")
+_BUCKETS = 32  # one in 32 sentences may be valid, one test, the rest train
+_RANGES = {"pairs": (100, 2_000_000), "valid": (1, 20_000), "test": (1, 20_000), "seed": (0, 2**31 - 1)}
+
+
+class Parliament:
+    """Generated French–English pairs in the style of parliamentary debate.
+
+    The pairs are all different, in French and in English. A hash of the English sentence decides whether a pair may
+    be training, validation or test, so that no sentence of either language is in two splits, and validation and test
+    of one seed stay the same whatever the number of training pairs.
+
+    Args:
+        pairs: training pairs, 100 to 2,000,000.
+        valid: validation pairs, 1 to 20,000.
+        test: test pairs, 1 to 20,000.
+        seed: another seed gives other sentences.
+        dir: where the files go, in a folder whose name holds every number above and the version of the grammar.
+
+    Raises:
+        UserError: a number is out of range.
+    """
+
+    src_lang = "fr"
+    tgt_lang = "en"
+
+    def __init__(
+        self, *, pairs: int = 20_000, valid: int = 500, test: int = 500, seed: int = 1, dir: str = "data/parliament"
+    ) -> None:
+        self.sizes = {"train": pairs, "valid": valid, "test": test}
+        self.seed = seed
+        for key, value in {"pairs": pairs, "valid": valid, "test": test, "seed": seed}.items():
+            low, high = _RANGES[key]
+            if isinstance(value, bool) or not isinstance(value, int) or not low <= value <= high:
+                raise UserError(f"data.corpus.{key}={value!r}: must be a whole number from {low:,} to {high:,}")
+        name = f"v{GRAMMAR_VERSION}-pairs{pairs}-valid{valid}-test{test}-seed{seed}"
+        self.folder = Path(dir) / name
+
+    def files(self) -> dict[str, BitextFiles]:
+        """Paths of train, valid and test, written first if they are not there yet."""
+        if not self.folder.is_dir():
+            self.folder.parent.mkdir(parents=True, exist_ok=True)
+            with FileLock(self.folder.with_name(self.folder.name + ".lock")):
+                if not self.folder.is_dir():  # another process may have written it while this one waited
+                    self._write()
+        return {
+            split: BitextFiles(source=self.folder / f"{split}.fr", target=self.folder / f"{split}.en") for split in SPLITS
+        }
+
+    def _write(self) -> None:
+        temporary = Path(tempfile.mkdtemp(prefix=self.folder.name + ".", suffix=".tmp", dir=self.folder.parent))
+        try:
+            self._fill(temporary)
+            os.chmod(temporary, 0o755)  # mkdtemp makes it private
+            temporary.rename(self.folder)
+        except BaseException:
+            shutil.rmtree(temporary, ignore_errors=True)
+            raise
+
+    def _fill(self, folder: Path) -> None:
+        missing = dict(self.sizes)
+        seen: set[int] = set()  # 8-byte hashes: two million sentences as text would take 300 MB
+        repeated = 0
+        files = {split: [open(folder / f"{split}.{lang}", "w", encoding="utf-8", newline="\n") for lang in ("fr", "en")]
+                 for split in SPLITS}  # fmt: skip
+        try:
+            for french, english in generate(self.seed):
+                digest = int.from_bytes(blake2b(english.encode(), digest_size=8).digest(), "little")
+                bucket = digest % _BUCKETS
+                split = "valid" if bucket == 0 else "test" if bucket == 1 else "train"
+                if not missing[split]:
+                    continue
+                if digest in seen:
+                    repeated += 1
+                    continue
+                seen.add(digest)
+                source, target = files[split]
+                source.write(french + "\n")
+                target.write(english + "\n")
+                missing[split] -= 1
+                if not missing[split] and not any(missing.values()):
+                    break
+        finally:
+            for pair in files.values():
+                for file in pair:
+                    file.close()
+        logger.info(
+            "parliament: wrote %s pairs to %s (%d repeated sentences left out)",
+            " + ".join(f"{self.sizes[split]:,} {split}" for split in SPLITS), self.folder, repeated,
+        )  # fmt: skip

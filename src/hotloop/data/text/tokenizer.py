@@ -1,0 +1,96 @@
+"""Text to ids and back: what every tokeniser offers, and how one is rebuilt from a checkpoint."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from hotloop.errors import UserError
+
+State = dict[str, str | int | bool]
+KINDS = ("word", "bpe", "unigram")
+
+
+class Tokenizer(Protocol):
+    """Ids 0 to 3 are PAD, UNK, BOS, EOS; only UNK is ever made from text."""
+
+    @property
+    def size(self) -> int:
+        """Number of ids, the four specials included."""
+        ...
+
+    def encode(self, lines: Sequence[str]) -> list[list[int]]:
+        """Ids of each line, without BOS and EOS; an empty line gives an empty list."""
+        ...
+
+    def decode(self, rows: Iterable[Sequence[int]], *, show_unknown: bool = False) -> list[str]:
+        """Text of each row; specials are left out (UNK is written <unk> if `show_unknown`)."""
+        ...
+
+    def pieces(self, row: Sequence[int]) -> list[str]:
+        """One readable label per id, for the axes of a plot."""
+        ...
+
+    def state(self) -> State:
+        """Plain values that `load_tokenizer` turns back into the same tokeniser."""
+        ...
+
+
+def load_tokenizer(state: Mapping[str, object]) -> Tokenizer:
+    """The tokeniser that wrote `state`. Raises UserError for anything else: files come from strangers."""
+    from hotloop.data.text.subword_tokenizer import SubwordTokenizer
+    from hotloop.data.text.word_tokenizer import WordTokenizer
+
+    kind = state.get("kind") if isinstance(state, Mapping) else None
+    if kind == "word":
+        return WordTokenizer.from_state(state)
+    if kind in ("bpe", "unigram"):
+        return SubwordTokenizer.from_state(state)
+    raise UserError(f"the tokeniser's kind must be word, bpe or unigram, the file says {kind!r}")
+
+
+@dataclass(frozen=True, kw_only=True)
+class TokenizerOptions:
+    """How the two vocabularies are made."""
+
+    kind: str = "bpe"  # word, bpe or unigram
+    vocabulary_size: int = 8_000  # ids of one side (of both when shared), the four specials included
+    min_frequency: int = 2  # word only: rarer words become UNK
+    shared: bool = False  # one vocabulary for both sides
+    sample: int = 1_000_000  # training pairs, evenly spaced, that the vocabularies are learnt from
+
+    def __post_init__(self) -> None:
+        if self.kind not in KINDS:
+            raise UserError(f"data.tokenizer.kind must be one of {', '.join(KINDS)}, got {self.kind!r}")
+        for name, low, high in (
+            ("vocabulary_size", 8, 1_000_000),
+            ("min_frequency", 1, 1_000_000),
+            ("sample", 1, 100_000_000),
+        ):
+            value = getattr(self, name)
+            if not isinstance(value, int) or isinstance(value, bool) or not low <= value <= high:
+                raise UserError(f"data.tokenizer.{name} must be a whole number from {low} to {high:,}, got {value!r}")
+
+
+def train_tokenizer(counts: Mapping[str, int], options: TokenizerOptions, *, language: str = "") -> Tokenizer:
+    """A tokeniser from words (stretches between white space) with their frequencies.
+
+    `language` is given for text that comes tokenised; see `detokenize`.
+    """
+    from hotloop.data.text.subword_tokenizer import SubwordTokenizer
+    from hotloop.data.text.word_tokenizer import WordTokenizer
+
+    size = options.vocabulary_size
+    if options.kind == "word":
+        return WordTokenizer.train(counts, size=size, min_frequency=options.min_frequency, language=language)
+    return SubwordTokenizer.train(counts, kind=options.kind, size=size, language=language)
+
+
+def count_words(lines: Iterable[str]) -> Counter[str]:
+    """How often each stretch between white space occurs."""
+    counts: Counter[str] = Counter()
+    for line in lines:
+        counts.update(line.split())
+    return counts

@@ -1,0 +1,191 @@
+"""The command line: what train.py, evaluate.py and predict.py share.
+
+Hydra composes the configuration; mistakes in it are told in one line. Heavy imports stay inside the `main` of
+each door, so that `--help`, `--cfg job` and completion answer at once.
+"""
+
+import functools
+import os
+import re
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import hydra
+from hydra.core.override_parser.overrides_parser import OverridesParser
+from hydra.errors import (
+    ConfigCompositionException,
+    HydraException,
+    MissingConfigException,
+    OverrideParseException,
+)
+from omegaconf import OmegaConf
+from omegaconf.errors import MissingMandatoryValue, OmegaConfBaseException
+
+from hotloop.config import flat_keys, nearest
+from hotloop.errors import UserError
+
+# Their values are file names, in which Hydra's grammar would see operators: = ( ) [ ] { } , : and spaces.
+PATH_KEYS = re.compile(r"^\+{0,2}(?:[\w.]*\.)?(?:ckpt_path|input|output|source|reference|dir|run_dir|cache_dir)$")
+
+
+def open_door(main: Callable[[Any], Any], *, config_name: str, conf: Path) -> None:
+    """Compose `conf/<config_name>.yaml` with the command line's overrides and call `main` with it.
+
+    Exits with code 1 and one line on standard error for a user's mistake, with 130 after Ctrl-C.
+
+    Args:
+        main: takes the composed configuration.
+        config_name: primary configuration.
+        conf: folder of configurations.
+    """
+    # Without this Hydra prints its own version of every error and exits; here each is told once.
+    os.environ["HYDRA_FULL_ERROR"] = "1"
+    multirun = any(arg in ("-m", "--multirun") for arg in sys.argv[1:])
+    sys.argv[1:] = [quote_path(arg, multirun=multirun) for arg in sys.argv[1:]]
+
+    @functools.wraps(main)
+    def job(config: Any) -> Any:
+        try:
+            return main(config)
+        except UserError as error:
+            if multirun:
+                raise
+            # Leave at once: Hydra would add lines of its own to an exception that passes through it.
+            _stop(str(error))
+
+    try:
+        hydra.main(version_base="1.3", config_path=str(conf), config_name=config_name)(job)()
+    except UserError as error:
+        _stop(str(error))
+    except KeyboardInterrupt:
+        print("interrupted", file=sys.stderr)
+        sys.exit(130)
+    except MissingMandatoryValue as error:
+        _stop(_missing(error))
+    except (HydraException, OmegaConfBaseException) as error:
+        _stop(explain(error, sys.argv[1:], conf=conf, config_name=config_name))
+    except ValueError as error:
+        if "Config group override" not in str(error):
+            raise
+        _stop(explain(error, sys.argv[1:], conf=conf, config_name=config_name))
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(141)
+
+
+def _stop(message: str) -> None:
+    print(f"{Path(sys.argv[0]).name}: {message}", file=sys.stderr)
+    sys.exit(1)
+
+
+def quote_path(argument: str, *, multirun: bool = False) -> str:
+    """`argument`, its value quoted for Hydra if it is a file name that Hydra's grammar would misread."""
+    key, equals, value = argument.partition("=")
+    if not equals or argument.startswith("-") or not re.fullmatch(r"[+~]{0,2}[\w.@/:-]+", key):
+        return argument
+    if not value or value[0] in "'\"" or value == "null" or "${" in value:
+        return argument
+    parsed = _parses(argument)
+    if PATH_KEYS.match(key):
+        if multirun and parsed and "," in value:
+            return argument
+        # A bare 123 or true would become a number or a boolean.
+        plain = parsed and value[0] not in "[{" and re.fullmatch(r"[\w./@+-]*[a-zA-Z_/-][\w./@+-]*", value)
+        return argument if plain and value.lower() not in ("true", "false") else f"{key}={_quoted(value)}"
+    return argument
+
+
+def _quoted(value: str) -> str:
+    escaped = re.sub(r"(\\*)'", r"\1\1\\'", value)
+    trailing = len(escaped) - len(escaped.rstrip("\\"))
+    return "'" + escaped + "\\" * trailing + "'"
+
+
+def _parses(argument: str) -> bool:
+    try:
+        OverridesParser.create().parse_override(argument)
+    except HydraException:
+        return False
+    return True
+
+
+def option_names(group: str, conf: Path) -> list[str]:
+    """The options of a configuration group: its files without `.yaml`."""
+    return sorted(path.stem for path in (conf / group).glob("*.yaml"))
+
+
+def group_names(conf: Path) -> list[str]:
+    return sorted(path.name for path in conf.iterdir() if path.is_dir() and any(path.glob("*.yaml")))
+
+
+def explain(error: Exception, arguments: list[str], *, conf: Path, config_name: str) -> str:
+    """One line for an error of Hydra or OmegaConf: the override at fault and the nearest valid names."""
+    text = str(error)
+    if isinstance(error, OverrideParseException):
+        value = next((a for a in arguments if not a.startswith("-") and not _parses(a)), text.splitlines()[0])
+        return (
+            f"cannot read {value!r}: write key=value; a value with spaces, commas or brackets needs quotes of "
+            "its own inside the shell's: 'key=\"a, b\"'"
+        )
+    found = re.search(r"Could not find '([^']+)/([^']+)'", text)
+    if found:
+        group, option = found.groups()
+        names = option_names(group, conf)
+        if not names:
+            return f"{group}={option}: there is no group {group}{nearest(group, group_names(conf))}"
+        return f"{group}={option}: no such option{nearest(option, names)} (choose from {', '.join(names)})"
+    if "Config group override" in text:
+        for argument in arguments:
+            key, _, value = argument.partition("=")
+            if (conf / key).is_dir() and value not in option_names(key, conf):
+                return f"{key}={value}: choose one of {', '.join(option_names(key, conf))}"
+    found = re.search(r"Could not (?:override|append|delete from config)[^']*'([^']+)'", text)
+    if found or isinstance(error, ConfigCompositionException):
+        key = found.group(1) if found else ""
+        cause = error.__cause__
+        if cause is not None and "is not in struct" not in str(cause):
+            return f"{key}: {str(cause).splitlines()[0]}"
+        if key:
+            return f"{key}: no such key{_nearest_key(key, arguments, conf, config_name)}"
+    if isinstance(error, MissingConfigException):
+        return " ".join(text.split())
+    return next((line for line in text.splitlines() if line.strip()), type(error).__name__)
+
+
+def _nearest_key(key: str, arguments: list[str], conf: Path, config_name: str) -> str:
+    """Suggestions for an unknown key, from the configuration that the other overrides compose."""
+    groups = group_names(conf)
+    choices = [a for a in arguments if a.partition("=")[0] in groups]
+    try:
+        from hydra import compose, initialize_config_dir
+        from hydra.core.global_hydra import GlobalHydra
+
+        GlobalHydra.instance().clear()
+        with initialize_config_dir(str(conf), version_base="1.3"):
+            names = [*flat_keys(compose(config_name, overrides=choices)), *groups]
+    except Exception:
+        names = groups
+    parent, _, last = key.rpartition(".")
+    siblings = [n for n in names if n.rpartition(".")[0] == parent]
+    hint = nearest(key, siblings)
+    if "did you mean" in hint:
+        return hint
+    same_name = sorted(n for n in names if n.rpartition(".")[2] == last)
+    if same_name:
+        return f"; did you mean {' or '.join(same_name[:3])}?"
+    return nearest(key, names) or hint
+
+
+def _missing(error: MissingMandatoryValue) -> str:
+    found = re.search(r"Missing mandatory value: (\S+)", str(error))
+    key = found.group(1) if found else str(error).splitlines()[0]
+    return f"{key} is required: add {key}=… to the command"
+
+
+def read_required(config: Any, key: str) -> Any:
+    """The value of `key`, or a UserError that asks for it."""
+    if OmegaConf.is_missing(config, key):
+        raise UserError(f"{key} is required: add {key}=… to the command")
+    return config[key]

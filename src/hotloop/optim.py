@@ -1,0 +1,137 @@
+"""Optimisers and learning-rate schedules: parameter groups, the fused choice, warm-up by optimiser step."""
+
+import inspect
+import logging
+import math
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import torch
+from torch import nn
+from torch.optim import Optimizer
+from torch.optim.lr_scheduler import LambdaLR
+
+log = logging.getLogger(__name__)
+
+# Below this, eps vanishes beside float16 numbers: 1e-8 rounds to 0 and a zero gradient becomes 0/0.
+SMALLEST_HALF_EPS = 1e-4
+
+
+def parameter_groups(module: nn.Module, weight_decay: float) -> list[dict[str, Any]]:
+    """Two groups: matrices decay, vectors (biases, norms) do not. One group when nothing decays."""
+    trained = [p for p in module.parameters() if p.requires_grad]
+    if not weight_decay:
+        return [{"params": trained}]
+    groups = [
+        {"params": [p for p in trained if p.ndim >= 2], "weight_decay": weight_decay},
+        {"params": [p for p in trained if p.ndim < 2], "weight_decay": 0.0},
+    ]
+    return [group for group in groups if group["params"]]
+
+
+def build_optimizer(
+    module: nn.Module,
+    *,
+    optimizer: type[Optimizer],
+    fused: bool | str = "auto",
+    scaled_and_clipped: bool = False,
+    **options: Any,
+) -> Optimizer:
+    """Build `optimizer` over the parameters of `module`.
+
+    Args:
+        optimizer: any class of `torch.optim`.
+        fused: True, False, or "auto": fused where the class offers it (an AdamW step on a CPU is about five
+            times cheaper), except where a gradient scaler and clipping are both in use.
+        scaled_and_clipped: a gradient scaler (precision=16-mixed on CUDA) and gradient clipping are both on.
+            A fused step would un-scale the gradients itself, after they were clipped at the wrong scale.
+        options: the class's own options (`lr`, `betas`, `eps`, `weight_decay`, …).
+
+    Raises:
+        ValueError: `fused` is neither a boolean nor "auto", or True together with `scaled_and_clipped`.
+    """
+    if fused not in (True, False, "auto"):
+        raise ValueError(f"fused must be true, false or auto, not {fused!r}")
+    if fused is True and scaled_and_clipped:
+        raise ValueError(
+            "fused=true cannot be combined with gradient clipping under 16-mixed: use fused=auto, "
+            "precision=bf16-mixed or trainer.gradient_clip_val=null"
+        )
+    known = inspect.signature(optimizer).parameters
+    if "fused" in known:
+        use = fused is True or (fused == "auto" and not scaled_and_clipped)
+        options["fused"] = use or None
+    elif fused is True:
+        raise ValueError(f"{optimizer.__name__} has no fused form: use fused=auto")
+    if "eps" in known and any(p.dtype == torch.float16 for p in module.parameters()):
+        default = known["eps"].default
+        eps = options.get("eps", default if isinstance(default, float) else SMALLEST_HALF_EPS)
+        if eps < SMALLEST_HALF_EPS:
+            log.warning("optimizer.eps raised from %g to %g: it vanishes in float16", eps, SMALLEST_HALF_EPS)
+            options["eps"] = SMALLEST_HALF_EPS
+    return optimizer(parameter_groups(module, options.get("weight_decay", 0.0)), **options)
+
+
+def schedule_factor(step: int, *, shape: str, warmup: int, total: float, floor: float) -> float:
+    """Learning rate at optimiser step `step` (from 0), as a share of the peak.
+
+    A linear warm-up over `warmup` steps reaches 1, then the shape takes over: "constant", "linear" and
+    "cosine" end at `floor` after `total` steps (Loshchilov & Hutter 2017, eq. 5, one cycle);
+    "inverse_sqrt" decays as √(warmup / step) (Vaswani et al. 2017, §5.3).
+    """
+    if step < warmup:
+        return (step + 1) / warmup
+    if shape == "constant":
+        return 1.0
+    if shape == "inverse_sqrt":
+        return max(floor, math.sqrt(max(warmup, 1) / max(step, 1)))
+    progress = min(1.0, (step - warmup) / max(1.0, total - warmup))
+    if shape == "linear":
+        return floor + (1 - floor) * (1 - progress)
+    return floor + (1 - floor) * 0.5 * (1 + math.cos(math.pi * progress))
+
+
+SHAPES = ("constant", "linear", "cosine", "inverse_sqrt")
+
+
+def build_schedule(
+    optimizer: Optimizer,
+    *,
+    total_steps: float,
+    shape: str = "constant",
+    warmup_steps: int = 0,
+    minimum: float = 0.0,
+) -> LambdaLR:
+    """A schedule that is stepped once per optimiser step.
+
+    Args:
+        total_steps: optimiser steps of the whole run; infinite if the run has no end.
+        shape: "constant", "linear", "cosine" or "inverse_sqrt".
+        warmup_steps: optimiser steps of linear warm-up.
+        minimum: the lowest learning rate, in the optimiser's unit.
+
+    Raises:
+        ValueError: unknown shape, negative numbers, a minimum above the peak, or a shape that needs the end
+            of a run that has none.
+    """
+    if shape not in SHAPES:
+        raise ValueError(f"shape must be one of {', '.join(SHAPES)}, not {shape!r}")
+    if warmup_steps < 0 or minimum < 0:
+        raise ValueError(f"warmup_steps ({warmup_steps}) and minimum ({minimum}) must not be negative")
+    if shape in ("linear", "cosine") and not math.isfinite(total_steps):
+        raise ValueError(f"shape {shape} needs an end: set trainer.max_epochs or trainer.max_steps")
+    peaks = [group["lr"] for group in optimizer.param_groups]
+    if any(minimum > float(peak) for peak in peaks):
+        raise ValueError(f"minimum {minimum} is above the learning rate {max(map(float, peaks))}")
+    factors: list[Callable[[int], float]] = [
+        partial(
+            schedule_factor,
+            shape=shape,
+            warmup=warmup_steps,
+            total=total_steps,
+            floor=minimum / float(peak) if peak else 0.0,
+        )
+        for peak in peaks
+    ]
+    return LambdaLR(optimizer, factors)

@@ -1,0 +1,329 @@
+"""Translation: one task for every model that follows the Translator protocol."""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import lightning.pytorch as pl
+import torch
+from torch import Tensor, nn
+
+from hotloop.decoding import search
+from hotloop.metrics.translation import score_translations
+from hotloop.tasks.losses import smoothed_cross_entropy
+
+
+@dataclass(frozen=True)
+class StepResult:
+    """What one training step did, for the callbacks; `loss_sum` stays on the device.
+
+    Attributes:
+        loss_sum: summed negative log-likelihood of the real target tokens, natural log, 0-dim, detached.
+        tokens: real target tokens, EOS counted, BOS and padding not.
+        samples: sentence pairs.
+    """
+
+    loss_sum: Tensor
+    tokens: int
+    samples: int
+
+
+@dataclass(frozen=True)
+class SentenceResult:
+    """One validation or test pair: its loss and its translation."""
+
+    loss_sum: float
+    tokens: int
+    hypothesis: list[int] | None
+
+
+def token_losses(
+    model: nn.Module, batch: Any, *, label_smoothing: float = 0.0, chunk: int = 0
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Losses of the real target tokens; padding is dropped before the projection onto the vocabulary.
+
+    Args:
+        model: a Translator.
+        batch: a `Batch` of B pairs with N real target tokens in all (EOS counted, BOS not).
+        label_smoothing: share of the target distribution spread evenly over the vocabulary
+            (Szegedy et al. 2016, §7). The plain losses are returned beside the smoothed ones.
+        chunk: project that many tokens at a time (0 = all at once): less memory, a little slower.
+
+    Returns:
+        losses to train on (N,), plain negative log-likelihoods (N,), both float32, and the row of each token
+        (N,) on the CPU.
+    """
+    target_in, labels = batch.target[:, :-1], batch.target[:, 1:]
+    hidden = model(batch.source, batch.source_length, target_in, batch.target_length - 1)
+    # The places of the real tokens come from the lengths, which lie on the CPU: a mask would have to be
+    # counted on the device while the host waits.
+    rows, places = real_tokens(batch.target_length - 1, labels.shape[1])
+    places = places.to(hidden.device, non_blocking=True)
+    hidden = hidden.flatten(0, 1).index_select(0, places)
+    labels = labels.flatten().index_select(0, places)
+    step = chunk or len(labels)
+    parts = [
+        smoothed_cross_entropy(
+            model.project(hidden[start : start + step]), labels[start : start + step], label_smoothing
+        )
+        for start in range(0, len(labels), step)
+    ]
+    smoothed, plain = (torch.cat(part) for part in zip(*parts, strict=True))
+    return smoothed, plain, rows
+
+
+def real_tokens(length: Tensor, width: int) -> tuple[Tensor, Tensor]:
+    """Rows (N,) and flat places (N,) of the real tokens in a padded (B, T) array; CPU tensors.
+
+    Args:
+        length: (B,) real tokens of each row, on the CPU.
+        width: T.
+    """
+    rows, columns = (torch.arange(width) < length.unsqueeze(1)).nonzero(as_tuple=True)
+    return rows, rows * width + columns
+
+
+class TranslationTask(pl.LightningModule):
+    """What is optimised and measured when a model translates.
+
+    The training loss is the mean over the real target tokens of the whole optimiser step: gradient
+    accumulation and several processes give the gradient of the one big batch, whatever the lengths.
+
+    Args:
+        model: a Translator.
+        source_tokenizer: turns source lines into ids; saved with the checkpoint.
+        target_tokenizer: the same for the target side.
+        optimizer: `module → Optimizer`; called with `scaled_and_clipped=` besides.
+        schedule: `optimizer → scheduler`, called with `total_steps=`; stepped per optimiser step.
+        label_smoothing: see `token_losses`; reported losses are always unsmoothed.
+        projection_chunk: see `token_losses`.
+        beam_size: beam of validation and test decoding (1 = greedy).
+        length_penalty: exponent of the length normalisation in beam search.
+        max_length: cap on decoded tokens; None = 2 × source length + 10.
+        decode_every: decode at every k-th validation only (0 = never); the test set is always decoded.
+        decode_sentences: decode only the first n sentences of the validation set (None = all).
+        saved: plain dict stored in the checkpoint under "hotloop": what `hotloop.checkpoint` needs to build
+            this task again.
+    """
+
+    def __init__(
+        self,
+        *,
+        model: nn.Module,
+        source_tokenizer: Any,
+        target_tokenizer: Any,
+        optimizer: Callable[..., torch.optim.Optimizer] | None = None,
+        schedule: Callable[..., Any] | None = None,
+        label_smoothing: float = 0.0,
+        projection_chunk: int = 0,
+        beam_size: int = 1,
+        length_penalty: float = 1.0,
+        max_length: int | None = None,
+        decode_every: int = 1,
+        decode_sentences: int | None = None,
+        saved: dict[str, Any] | None = None,
+    ) -> None:
+        super().__init__()
+        if not 0 <= label_smoothing < 1:
+            raise ValueError(f"label_smoothing must lie in [0, 1), not {label_smoothing}")
+        if beam_size < 1 or decode_every < 0 or projection_chunk < 0:
+            raise ValueError(
+                f"beam_size ({beam_size}) must be at least 1, decode_every ({decode_every}) and "
+                f"projection_chunk ({projection_chunk}) at least 0"
+            )
+        for name, value in (("max_length", max_length), ("decode_sentences", decode_sentences)):
+            if value is not None and value < 1:
+                raise ValueError(f"{name} must be null or at least 1, not {value}")
+        self.model = model
+        self.source_tokenizer = source_tokenizer
+        self.target_tokenizer = target_tokenizer
+        self.optimizer_factory = optimizer
+        self.schedule_factory = schedule
+        self.label_smoothing = label_smoothing
+        self.projection_chunk = projection_chunk
+        self.search_options = {
+            "beam_size": beam_size,
+            "length_penalty": length_penalty,
+            "max_length": max_length,
+        }
+        self.decode_every = decode_every
+        self.decode_sentences = decode_sentences
+        self.saved = saved or {}
+        self.last_step: StepResult | None = None
+        self.grad_norm: Tensor | None = None
+        self.signatures: dict[str, str] = {}
+        self.hypotheses: list[str] = []
+        self._validations = 0
+        self._results: dict[int, SentenceResult] = {}
+        self._epoch_loss = torch.zeros(())
+        self._epoch_tokens = 0
+        self._window_tokens: Tensor | float = 0.0
+        self._window_unit: Tensor | float = 1.0
+
+    # ---- training -------------------------------------------------------------------------------------
+
+    def on_train_epoch_start(self) -> None:
+        precise = torch.float32 if self.device.type == "mps" else torch.float64
+        self._epoch_loss = torch.zeros((), dtype=precise, device=self.device)
+        self._epoch_tokens = 0
+
+    def training_step(self, batch: Any, batch_idx: int) -> Tensor:
+        losses, plain, _ = token_losses(
+            self.model, batch, label_smoothing=self.label_smoothing, chunk=self.projection_chunk
+        )
+        tokens = len(losses)
+        loss_sum = plain.sum()
+        self.last_step = StepResult(loss_sum, tokens, len(batch))
+        self._epoch_loss += loss_sum
+        self._epoch_tokens += tokens
+        return losses.sum() * self._loss_weight(tokens, batch_idx)
+
+    def _loss_weight(self, tokens: int, batch_idx: int) -> Tensor | float:
+        """Weight of this micro-batch's summed loss.
+
+        The mean runs over all tokens of the optimiser step, which are known only at its end. So each
+        micro-batch is divided by the tokens of the first one, and `on_before_optimizer_step` mends the
+        difference. Processes average their gradients, hence the factor world size.
+        """
+        count: Tensor | float = float(tokens)
+        if self.trainer.world_size > 1:
+            count = torch.tensor(count, device=self.device)
+            torch.distributed.all_reduce(count)
+        if batch_idx % self.trainer.accumulate_grad_batches == 0:
+            self._window_tokens, self._window_unit = 0.0, count
+        self._window_tokens = self._window_tokens + count
+        return self.trainer.world_size / self._window_unit
+
+    def on_before_optimizer_step(self, optimizer: torch.optim.Optimizer) -> None:
+        accumulated = self.trainer.accumulate_grad_batches
+        gradients = [p.grad for p in self.parameters() if p.grad is not None]
+        if accumulated > 1:
+            # Lightning divided each micro-batch by `accumulated`, the last incomplete window's too.
+            factor = torch.as_tensor(self._window_unit * accumulated / self._window_tokens)
+            torch._foreach_mul_(gradients, factor.to(self.device))
+        if self.trainer.gradient_clip_val is None and self._logs_this_step():
+            self.grad_norm = torch.nn.utils.get_total_norm(gradients)
+
+    def configure_gradient_clipping(
+        self,
+        optimizer: torch.optim.Optimizer,
+        gradient_clip_val: int | float | None = None,
+        gradient_clip_algorithm: str | None = None,
+    ) -> None:
+        if gradient_clip_val is None:
+            return
+        if gradient_clip_algorithm in (None, "norm") and self.trainer.world_size == 1:
+            # Lightning refuses to clip for a fused optimiser under any mixed precision, also where no
+            # gradient scaler exists (bf16). The gradients are un-scaled here in every case.
+            self.grad_norm = torch.nn.utils.clip_grad_norm_(self.parameters(), gradient_clip_val)
+        else:
+            self.clip_gradients(optimizer, gradient_clip_val, gradient_clip_algorithm)
+
+    def _logs_this_step(self) -> bool:
+        every = getattr(self.trainer, "log_every_n_steps", 0)
+        return bool(every) and (self.trainer.global_step + 1) % every == 0
+
+    def on_train_epoch_end(self) -> None:
+        totals = torch.stack([self._epoch_loss, torch.full_like(self._epoch_loss, self._epoch_tokens)])
+        if self.trainer.world_size > 1:
+            torch.distributed.all_reduce(totals)
+        loss_sum, tokens = totals.tolist()
+        self.log("train/loss", loss_sum / max(1.0, tokens), sync_dist=True)
+
+    def configure_optimizers(self) -> Any:
+        if self.optimizer_factory is None:
+            raise RuntimeError("this task was loaded for evaluation: it has no optimiser")
+        optimizer = self.optimizer_factory(
+            self.model,
+            scaled_and_clipped=(
+                getattr(self.trainer.precision_plugin, "scaler", None) is not None
+                and self.trainer.gradient_clip_val is not None
+            ),
+        )
+        if self.schedule_factory is None:
+            return optimizer
+        schedule = self.schedule_factory(optimizer, total_steps=self.trainer.estimated_stepping_batches)
+        return {"optimizer": optimizer, "lr_scheduler": {"scheduler": schedule, "interval": "step"}}
+
+    # ---- validation and test --------------------------------------------------------------------------
+
+    def on_validation_epoch_start(self) -> None:
+        self._results = {}
+
+    on_test_epoch_start = on_validation_epoch_start
+
+    def validation_step(self, batch: Any, batch_idx: int) -> None:
+        decode = self.decode_every > 0 and self._validations % self.decode_every == 0
+        self._evaluate(batch, decode=decode, first=self.decode_sentences)
+
+    def test_step(self, batch: Any, batch_idx: int) -> None:
+        self._evaluate(batch, decode=True, first=None)
+
+    def _evaluate(self, batch: Any, *, decode: bool, first: int | None) -> None:
+        _, plain, rows = token_losses(self.model, batch, chunk=self.projection_chunk)
+        sums = torch.zeros(len(batch), device=plain.device).index_add_(0, rows.to(plain.device), plain).tolist()
+        tokens = (batch.target_length - 1).tolist()
+        ids = batch.ids.tolist()
+        hypotheses: list[list[int] | None] = [None] * len(ids)
+        # An empty source (EOS only) has the empty translation; the model is not asked.
+        wanted = [
+            row
+            for row, sample in enumerate(ids)
+            if decode and (first is None or sample < first) and batch.source_length[row] > 1
+        ]
+        if decode:
+            for row, sample in enumerate(ids):
+                if first is None or sample < first:
+                    hypotheses[row] = []
+        if wanted:
+            chosen = torch.tensor(wanted)
+            length = batch.source_length[chosen]
+            source = batch.source[chosen.to(batch.source.device), : int(length.max())]
+            for row, found in zip(wanted, search(self.model, source, length, **self.search_options), strict=True):
+                hypotheses[row] = found[0].tokens
+        for sample, loss_sum, count, hypothesis in zip(ids, sums, tokens, hypotheses, strict=True):
+            # Keyed by sample: pairs repeated to even out the processes count once.
+            self._results[sample] = SentenceResult(loss_sum, count, hypothesis)
+
+    def on_validation_epoch_end(self) -> None:
+        if self.trainer.sanity_checking:
+            return
+        self._validations += 1
+        self._report("val", "valid")
+
+    def on_test_epoch_end(self) -> None:
+        self._report("test", "test")
+
+    def _report(self, prefix: str, split: str) -> None:
+        results = self._gather_results()
+        if not results:
+            return
+        mean = sum(r.loss_sum for r in results.values()) / max(1, sum(r.tokens for r in results.values()))
+        values = {f"{prefix}/loss": mean, f"{prefix}/perplexity": math.exp(min(mean, 700.0))}
+        decoded = {sample: r.hypothesis for sample, r in results.items() if r.hypothesis is not None}
+        if decoded:
+            _, references = self.trainer.datamodule.texts(split)  # type: ignore[attr-defined]
+            order = sorted(decoded)
+            hypotheses = self.target_tokenizer.decode([decoded[sample] for sample in order])
+            wanted = [references[sample] for sample in order]
+            scores = score_translations(hypotheses, wanted)
+            values |= {f"{prefix}/bleu": scores.bleu, f"{prefix}/chrf": scores.chrf}
+            self.signatures = {"bleu": scores.bleu_signature, "chrf": scores.chrf_signature}
+            self.hypotheses = hypotheses
+        self.log_dict(values, sync_dist=True)
+
+    def _gather_results(self) -> dict[int, SentenceResult]:
+        if self.trainer.world_size == 1:
+            return self._results
+        parts: list[dict[int, SentenceResult]] = [{} for _ in range(self.trainer.world_size)]
+        torch.distributed.all_gather_object(parts, self._results)
+        return {sample: result for part in parts for sample, result in part.items()}
+
+    # ---- checkpoint -----------------------------------------------------------------------------------
+
+    def on_save_checkpoint(self, checkpoint: dict[str, Any]) -> None:
+        checkpoint["hotloop"] = self.saved | {"validations": self._validations}
+
+    def on_load_checkpoint(self, checkpoint: dict[str, Any]) -> None:
+        self._validations = int(checkpoint.get("hotloop", {}).get("validations", 0))

@@ -1,0 +1,96 @@
+import math
+
+import pytest
+import torch
+from torch import nn
+
+from hotloop.optim import build_optimizer, build_schedule, parameter_groups
+
+
+@pytest.fixture
+def module() -> nn.Module:
+    return nn.Sequential(nn.Embedding(5, 4), nn.Linear(4, 3))
+
+
+def test_vectors_never_decay(module):
+    decaying, free = parameter_groups(module, 0.1)
+    assert {p.ndim for p in decaying["params"]} == {2} and decaying["weight_decay"] == 0.1
+    assert {p.ndim for p in free["params"]} == {1} and free["weight_decay"] == 0.0
+
+
+def test_without_decay_there_is_one_group_with_every_trained_parameter(module):
+    module[0].weight.requires_grad_(False)
+    (group,) = parameter_groups(module, 0.0)
+    assert [id(p) for p in group["params"]] == [id(p) for p in module[1].parameters()]
+
+
+def test_fused_is_chosen_where_the_class_has_it(module):
+    assert build_optimizer(module, optimizer=torch.optim.AdamW, lr=0.1).param_groups[0]["fused"] is True
+    assert "fused" not in build_optimizer(module, optimizer=torch.optim.RMSprop, lr=0.1).param_groups[0]
+
+
+def test_fused_gives_way_to_scaled_and_clipped_gradients(module):
+    chosen = build_optimizer(module, optimizer=torch.optim.AdamW, lr=0.1, scaled_and_clipped=True)
+    assert not chosen.param_groups[0]["fused"]
+    with pytest.raises(ValueError, match="gradient clipping"):
+        build_optimizer(module, optimizer=torch.optim.AdamW, lr=0.1, fused=True, scaled_and_clipped=True)
+
+
+@pytest.mark.parametrize(("fused", "message"), [("yes", "'yes'"), (1.5, "1.5")])
+def test_other_values_of_fused_are_refused(module, fused, message):
+    with pytest.raises(ValueError, match=message):
+        build_optimizer(module, optimizer=torch.optim.AdamW, lr=0.1, fused=fused)
+
+
+def test_fused_is_refused_where_the_class_has_none(module):
+    with pytest.raises(ValueError, match="RMSprop has no fused form"):
+        build_optimizer(module, optimizer=torch.optim.RMSprop, lr=0.1, fused=True)
+
+
+def factors(shape: str, *, steps: int = 10, lr: float = 0.1, **options) -> list[float]:
+    optimizer = torch.optim.SGD([nn.Parameter(torch.zeros(1))], lr=lr)
+    schedule = build_schedule(optimizer, shape=shape, total_steps=steps, **options)
+    values = [optimizer.param_groups[0]["lr"]]
+    for _ in range(steps):
+        optimizer.step()
+        schedule.step()
+        values.append(optimizer.param_groups[0]["lr"])
+    return values
+
+
+def test_cosine_goes_from_the_peak_through_half_to_the_minimum():
+    values = factors("cosine")
+    assert values[0] == pytest.approx(0.1)
+    assert values[5] == pytest.approx(0.05)
+    assert values[-1] == pytest.approx(0.0, abs=1e-9)
+
+
+def test_linear_ends_at_the_minimum():
+    values = factors("linear", minimum=0.02)
+    assert values[5] == pytest.approx(0.06)
+    assert values[-1] == pytest.approx(0.02)
+
+
+def test_warm_up_rises_in_equal_steps_to_the_peak():
+    assert factors("constant", warmup_steps=4)[:6] == pytest.approx([0.025, 0.05, 0.075, 0.1, 0.1, 0.1])
+
+
+def test_inverse_sqrt_halves_after_four_times_the_warm_up():
+    values = factors("inverse_sqrt", steps=16, warmup_steps=4)
+    assert values[4] == pytest.approx(0.1)
+    assert values[16] == pytest.approx(0.05)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"shape": "cosin"}, "'cosin'"),
+        ({"shape": "cosine", "total_steps": math.inf}, "max_epochs"),
+        ({"warmup_steps": -1}, "-1"),
+        ({"minimum": 0.5}, "above the learning rate 0.1"),
+    ],
+)
+def test_a_wrong_schedule_is_refused(options, message):
+    optimizer = torch.optim.SGD([nn.Parameter(torch.zeros(1))], lr=0.1)
+    with pytest.raises(ValueError, match=message):
+        build_schedule(optimizer, **{"total_steps": 10, **options})

@@ -1,0 +1,16 @@
+"""Train a model: python train.py model=seq2seq_attn data=europarl precision=16-mixed"""
+
+from pathlib import Path
+from typing import Any
+
+from hotloop.doors import open_door
+
+
+def main(config: Any) -> float | None:
+    from hotloop.run import train
+
+    return train(config)
+
+
+if __name__ == "__main__":
+    open_door(main, config_name="train", conf=Path(__file__).resolve().parent / "conf")
