@@ -1,11 +1,33 @@
-"""Fixtures for all tests."""
+"""Fixtures for all tests: real data where it is at hand, tiny bitexts, and whole runs in this process."""
 
+import json
 import os
+import random
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
+from hydra import compose, initialize_config_dir
 
 ROOT = Path(__file__).resolve().parent.parent
+TINY = (
+    "model.embedding=16",
+    "model.hidden=32",
+    "model.encoder_layers=2",
+    "model.decoder_layers=2",
+    "data.batch_size=4",
+    "data.tokenizer.kind=word",
+    "trainer.accelerator=cpu",
+    "trainer.devices=1",
+    "trainer.max_epochs=1",
+    "scheduler=constant",
+    "scheduler.warmup_steps=0",
+    "logger=none",
+    "callbacks=minimal",
+    "callbacks.progress=null",
+    "callbacks.report.table=false",
+)
 
 
 @pytest.fixture(scope="session")
@@ -15,3 +37,77 @@ def shared_data() -> Path:
     if not folder.is_dir():
         pytest.skip(f"no real data at {folder}; set HOTLOOP_SHARED to a folder that has data/")
     return folder
+
+
+def write_bitext(folder: Path, name: str, pairs: list[tuple[str, str]]) -> None:
+    """`folder`/`name`.fr and .en."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for suffix, side in (("fr", 0), ("en", 1)):
+        (folder / f"{name}.{suffix}").write_text("".join(f"{pair[side]}\n" for pair in pairs), encoding="utf-8")
+
+
+def made_pairs(count: int, *, seed: int = 0, longest: int = 12) -> list[tuple[str, str]]:
+    """Pairs of 3 to `longest` words from 40; the target is the source reversed, word for word."""
+    chosen = random.Random(seed)
+    pairs = []
+    for _ in range(count):
+        words = [chosen.randrange(40) for _ in range(chosen.randint(3, longest))]
+        pairs.append((" ".join(f"mot{w}" for w in words), " ".join(f"word{w}" for w in reversed(words))))
+    return pairs
+
+
+@pytest.fixture
+def bitext(tmp_path: Path) -> Path:
+    """A folder with 200 training, 20 validation and 20 test pairs."""
+    folder = tmp_path / "bitext"
+    for number, (name, count) in enumerate((("train", 200), ("valid", 20), ("test", 20))):
+        write_bitext(folder, name, made_pairs(count, seed=number))
+    return folder
+
+
+class Run:
+    """A finished run: its folder, report, and what `train` returned."""
+
+    def __init__(self, folder: Path, value: float | None) -> None:
+        self.folder, self.value = folder, value
+
+    @property
+    def report(self) -> dict[str, Any]:
+        return json.loads((self.folder / "report.json").read_text(encoding="utf-8"))
+
+    @property
+    def last(self) -> Path:
+        return self.folder / "checkpoints" / "last.ckpt"
+
+    @property
+    def losses(self) -> list[float]:
+        return [epoch["train_loss"] for epoch in self.report["epochs"]]
+
+
+def compose_config(*overrides: str, config_name: str = "train") -> Any:
+    with initialize_config_dir(str(ROOT / "conf"), version_base="1.3"):
+        return compose(config_name, overrides=list(overrides))
+
+
+@pytest.fixture
+def train_tiny(tmp_path: Path, bitext: Path) -> Callable[..., Run]:
+    """Train the tiny model on the tiny bitext: `train_tiny("trainer.max_epochs=2", folder="name")`."""
+    from hotloop.run import train
+
+    def run(*overrides: str, folder: str = "run", data: Path = bitext, tiny: tuple[str, ...] = TINY) -> Run:
+        target = tmp_path / folder
+        config = compose_config(
+            "model=seq2seq_attn",
+            "data=bitext",
+            f"data.dir={data}",
+            f"data.cache_dir={tmp_path / 'cache'}",
+            "name=test",
+            "seed=1",
+            "test=false",
+            f"run_dir={target}",
+            *tiny,
+            *overrides,
+        )
+        return Run(target, train(config))
+
+    return run

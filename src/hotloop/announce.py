@@ -117,7 +117,7 @@ def next_commands(
         if epochs and epochs > 0:
             done = trainer.current_epoch >= epochs
             kept += [f"trainer.max_epochs={2 * epochs if done else epochs}"]
-        rows.append(("train on", command("train.py", *kept, f"ckpt_path={relative(last)}")))
+        rows.append(("resume", command("train.py", *kept, f"ckpt_path={relative(last)}")))
     if (run_dir / "tensorboard").is_dir():
         rows.append(("look", f"tensorboard --logdir {shlex.quote(relative(run_dir))}"))
     rows.append(("report", relative(run_dir / "report.json")))

@@ -14,7 +14,7 @@ import torch
 from torch import nn
 
 from hotloop import announce, checkpoint
-from hotloop.config import build, check_options, check_tree, find_target, plain_config
+from hotloop.config import build, check_options, check_tree, find_target, nearest, plain_config
 from hotloop.errors import UserError
 from hotloop.optim import build_optimizer
 
@@ -109,6 +109,7 @@ def check(settings: dict[str, Any]) -> None:
     check_tree(settings["trainer"], "trainer", allowed)
     check_options(pl.Trainer, settings["trainer"], "trainer")
     check_pair(settings)
+    check_monitor(settings)
     probe_model(settings)
     probe_optimizer(settings)
 
@@ -139,6 +140,14 @@ def check_pair(settings: dict[str, Any]) -> None:
             f"model={chosen.get('model', '?')} works on {task_kind} but data={chosen.get('data', '?')} holds "
             f"{data_kind}: leave out data=… (each model brings data that fits) or choose another model"
         )
+
+
+def check_monitor(settings: dict[str, Any]) -> None:
+    """`monitor` has to be something that the task measures."""
+    task = find_target(settings["task"]["_target_"], "task", settings["allow_targets"])
+    known = getattr(task, "metrics", None)
+    if known and settings["monitor"] not in known:
+        raise UserError(f"monitor={settings['monitor']}: no such metric{nearest(settings['monitor'], known)}")
 
 
 def probe_model(settings: dict[str, Any]) -> None:

@@ -48,13 +48,13 @@ class Loader:
 
     def __init__(self, batches: int, size: int) -> None:
         self.batches = [make_batch(i * size, size) for i in range(batches)]
-        self.position = 0
+        self.position = self.start = 0
 
     def __len__(self) -> int:
         return len(self.batches)
 
     def __iter__(self) -> Any:
-        self.position %= len(self.batches)
+        self.position, self.start = self.start, 0
         while self.position < len(self.batches):
             self.position += 1
             yield self.batches[self.position - 1]
@@ -63,7 +63,7 @@ class Loader:
         return {"position": self.position % len(self.batches)}
 
     def load_state_dict(self, state: dict[str, int]) -> None:
-        self.position = state["position"]
+        self.position = self.start = state["position"]
 
 
 class Data(pl.LightningDataModule):
@@ -162,7 +162,7 @@ class Task(pl.LightningModule):
             raise RuntimeError("the disk of dreams is full")
         losses = self._losses(batch)
         self.seen += batch.ids.tolist()
-        self.losses.append(float(losses.mean()))
+        self.losses.append(float(losses.detach().mean()))
         self.rates.append(self.trainer.optimizers[0].param_groups[0]["lr"])
         if self.reports_steps:
             self.last_step = StepResult(losses.detach().sum(), len(losses), len(batch))

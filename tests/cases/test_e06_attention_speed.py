@@ -39,5 +39,6 @@ def test_e06_training_calls_the_decoder_once_whatever_the_length(attention, step
     for module in model.modules():
         if isinstance(module, nn.LSTM | nn.Linear | nn.Embedding):
             module.register_forward_hook(lambda module, *_: calls.append(module))
-    model.project(model(torch.full((2, 5), 4), torch.tensor([5, 3]), torch.full((2, steps), 4), torch.tensor([steps] * 2)))
+    target_in = torch.full((2, steps), 4)
+    model.project(model(torch.full((2, 5), 4), torch.tensor([5, 3]), target_in, torch.tensor([steps, steps])))
     assert len(calls) == len(set(calls))

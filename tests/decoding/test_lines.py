@@ -69,9 +69,8 @@ def test_no_lines_give_no_translations(model):
 
 
 def test_lines_of_like_length_share_a_batch(model, monkeypatch):
-    shapes = []
-    start = model.start
-    monkeypatch.setattr(model, "start", lambda source, length: shapes.append(tuple(source.shape)) or start(source, length))
+    shapes, start = [], model.start
+    monkeypatch.setattr(model, "start", lambda source, length: shapes.append((*source.shape,)) or start(source, length))
     translate(model, ["w5", "w5 w6 w7 w8", "w6", "w5 w6 w7 w9"], batch_size=2)
     assert shapes == [(2, 2), (2, 5)]
 

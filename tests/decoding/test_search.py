@@ -171,7 +171,7 @@ def test_a_longer_hypothesis_overtakes_a_finished_one_when_its_normalised_score_
         return row
 
     tokens = {
-        alpha: beam_search(TableModel(logits), *sources(4), beam_size=2, length_penalty=alpha, max_length=9)[0][0].tokens
+        alpha: beam_search(TableModel(logits), *sources(4), beam_size=2, length_penalty=alpha)[0][0].tokens
         for alpha in (0.0, 1.0)
     }
     assert tokens == {0.0: [], 1.0: [4, 4, 4]}

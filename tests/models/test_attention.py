@@ -86,7 +86,9 @@ def test_concat_pieces_are_as_long_as_the_limit_allows(monkeypatch):
     module = LuongAttention(hidden=HIDDEN, score="concat")
     seen = []
     piece = module._concat_piece
-    monkeypatch.setattr(module, "_concat_piece", lambda queries, keys: seen.append(queries.shape[1]) or piece(queries, keys))
+    monkeypatch.setattr(
+        module, "_concat_piece", lambda queries, keys: seen.append(queries.shape[1]) or piece(queries, keys)
+    )
     monkeypatch.setattr(attention_module, "CONCAT_ELEMENTS", 3 * BATCH * SOURCE * HIDDEN)
     states, values = inputs()
     with torch.no_grad():
@@ -99,5 +101,5 @@ def test_dot_and_scaled_dot_have_no_parameters():
 
 
 def test_unknown_score_is_refused_with_the_valid_ones():
-    with pytest.raises(ValueError, match="'bahdanau'.*dot, scaled_dot, general, concat"):
+    with pytest.raises(ValueError, match=r"'bahdanau'.*dot, scaled_dot, general, concat"):
         LuongAttention(hidden=8, score="bahdanau")

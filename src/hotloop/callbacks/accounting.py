@@ -47,6 +47,7 @@ class Totals:
     Attributes:
         samples: samples trained on.
         tokens: real target tokens, EOS counted; 0 where the task has no tokens.
+        losses: steps whose loss is known.
         loss_sum: sum over these tokens (samples where there are no tokens) of the loss.
         cells: entries of the padded id tensors, source and target.
         real_cells: those of them that are no padding.
@@ -54,6 +55,7 @@ class Totals:
 
     samples: int = 0
     tokens: int = 0
+    losses: int = 0
     loss_sum: float = 0.0
     cells: int = 0
     real_cells: int = 0
@@ -67,8 +69,8 @@ class Totals:
 
     @property
     def loss(self) -> float | None:
-        """Mean loss per target token, or per sample where there are no tokens."""
-        return ratio(self.loss_sum, self.tokens or self.samples)
+        """Mean loss per target token, or per sample where there are no tokens; None if it is not known."""
+        return ratio(self.loss_sum, self.tokens or self.samples) if self.losses else None
 
     @property
     def padding_share(self) -> float | None:
@@ -141,20 +143,3 @@ def epoch_record(
         "peak_gpu_mb": peak_gpu_mb,
         "metrics": dict(metrics),
     }
-
-
-def as_json(value: Any) -> Any:
-    """`value` in types that JSON knows: tensors become numbers, NaN and infinities null, paths strings."""
-    if isinstance(value, Mapping):
-        return {str(key): as_json(item) for key, item in value.items()}
-    if isinstance(value, (list, tuple, set, frozenset)):
-        return [as_json(item) for item in value]
-    if value is None or isinstance(value, (bool, str)):
-        return value
-    if isinstance(value, int):
-        return int(value)
-    if isinstance(value, float):
-        return float(value) if math.isfinite(value) else None
-    if hasattr(value, "tolist"):
-        return as_json(value.tolist())
-    return str(value)

@@ -32,9 +32,7 @@ class AttentionMaps(pl.Callback):
         directory: folder for the same pictures as PNG files; None writes none.
     """
 
-    def __init__(
-        self, *, sentences: int = 4, every_n_validations: int = 1, directory: str | None = None
-    ) -> None:
+    def __init__(self, *, sentences: int = 4, every_n_validations: int = 1, directory: str | None = None) -> None:
         if sentences < 1 or every_n_validations < 1:
             raise ValueError(
                 f"sentences ({sentences}) and every_n_validations ({every_n_validations}) must be at least 1"

@@ -6,15 +6,45 @@ import subprocess
 from pathlib import Path
 from typing import Any
 
+import lightning
+import lightning.pytorch as pl
+import psutil
 import torch
 
 import hotloop
 
 
+def describe(trainer: pl.Trainer, pl_module: pl.LightningModule, *, precision: str | None) -> dict[str, Any]:
+    """What does not change during a run; {} on every process but the first.
+
+    Args:
+        trainer: attached to its model and data.
+        pl_module: the task.
+        precision: as it was asked for; Lightning may use another.
+    """
+    if not trainer.is_global_zero:
+        return {}
+    summary = getattr(trainer.datamodule, "summary", None)  # type: ignore[attr-defined]
+    optimizer = trainer.optimizers[0] if trainer.optimizers else None
+    parameters = list(pl_module.parameters())
+    return {
+        "versions": versions(),
+        "git": git_state(Path.cwd()),
+        "device": device_name(trainer.strategy.root_device),
+        "processes": trainer.world_size,
+        "strategy": type(trainer.strategy).__name__,
+        "precision": {"asked": precision or trainer.precision, "used": trainer.precision},
+        "optimizer": None if optimizer is None else type(optimizer).__name__,
+        "fused": None if optimizer is None else bool(optimizer.defaults.get("fused")),
+        "parameters": sum(p.numel() for p in parameters),
+        "trainable_parameters": sum(p.numel() for p in parameters if p.requires_grad),
+        "data": summary() if callable(summary) else {},
+        "resumed_from": None if trainer.ckpt_path is None else str(trainer.ckpt_path),
+    }
+
+
 def versions() -> dict[str, str | None]:
     """Versions of what decides speed and results."""
-    import lightning
-
     return {
         "python": platform.python_version(),
         "hotloop": hotloop.__version__,
@@ -36,9 +66,7 @@ def git_state(folder: Path) -> dict[str, Any]:
 
 def _git(folder: Path, *arguments: str) -> str | None:
     try:
-        done = subprocess.run(
-            ["git", *arguments], cwd=folder, capture_output=True, text=True, timeout=10, check=True
-        )
+        done = subprocess.run(["git", *arguments], cwd=folder, capture_output=True, text=True, timeout=10, check=True)
     except (OSError, subprocess.SubprocessError):
         return None
     return done.stdout.strip()
@@ -65,8 +93,6 @@ def _processor() -> str:
 
 def resident_mb() -> float:
     """Resident memory of this process now, in MB (10⁶ bytes); its loader workers are not counted."""
-    import psutil
-
     return psutil.Process(os.getpid()).memory_info().rss / 1e6
 
 

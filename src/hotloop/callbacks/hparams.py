@@ -82,9 +82,7 @@ class HyperparameterSummary(pl.Callback):
         self._collect(trainer)
         self._write(trainer, status="STATUS_SUCCESS")
 
-    def on_exception(
-        self, trainer: pl.Trainer, pl_module: pl.LightningModule, exception: BaseException
-    ) -> None:
+    def on_exception(self, trainer: pl.Trainer, pl_module: pl.LightningModule, exception: BaseException) -> None:
         self._collect(trainer)
         self._write(trainer, status="STATUS_FAILURE")
         kind = "interrupted" if isinstance(exception, (KeyboardInterrupt, SystemExit)) else "failed"

@@ -82,9 +82,7 @@ class Interruption(pl.Callback):
             self._stop(trainer)
         self._restore()
 
-    def on_exception(
-        self, trainer: pl.Trainer, pl_module: pl.LightningModule, exception: BaseException
-    ) -> None:
+    def on_exception(self, trainer: pl.Trainer, pl_module: pl.LightningModule, exception: BaseException) -> None:
         self._restore()
 
     def _anyone_signalled(self, trainer: pl.Trainer) -> bool:

@@ -8,7 +8,7 @@ from lightning.pytorch.callbacks.progress.progress_bar import ProgressBar
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 
-from hotloop.callbacks.report import samples_in
+from hotloop.callbacks.counting import samples_in
 from hotloop.callbacks.tables import number
 
 NARROW = 72  # columns of a terminal below which the bar itself gives way to the figures
@@ -29,9 +29,7 @@ class ThroughputBar(ProgressBar):
         console: where to write; standard output by default.
     """
 
-    def __init__(
-        self, *, refresh_every: int = 20, line_every_s: float = 30.0, console: Console | None = None
-    ) -> None:
+    def __init__(self, *, refresh_every: int = 20, line_every_s: float = 30.0, console: Console | None = None) -> None:
         super().__init__()
         if refresh_every < 1 or line_every_s <= 0:
             raise ValueError(
@@ -131,9 +129,7 @@ class ThroughputBar(ProgressBar):
     def on_train_end(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
         self._clear()
 
-    def on_exception(
-        self, trainer: pl.Trainer, pl_module: pl.LightningModule, exception: BaseException
-    ) -> None:
+    def on_exception(self, trainer: pl.Trainer, pl_module: pl.LightningModule, exception: BaseException) -> None:
         self._clear()
 
     # ---- the other loops ------------------------------------------------------------------------------

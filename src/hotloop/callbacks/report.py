@@ -1,7 +1,5 @@
 """The training report: report.json in the run folder, and the same numbers as scalars while training."""
 
-import json
-import logging
 import os
 from pathlib import Path
 from typing import Any
@@ -9,23 +7,19 @@ from typing import Any
 import lightning.pytorch as pl
 import torch
 from rich.console import Console
-from torch import Tensor
 
 from hotloop.callbacks import environment
 from hotloop.callbacks.accounting import (
     Stopwatch,
     Totals,
-    as_json,
     epoch_record,
     perplexity,
     rates,
 )
+from hotloop.callbacks.counting import StepCounter
 from hotloop.callbacks.interruption import Interruption
+from hotloop.callbacks.json_file import as_json, write_json
 from hotloop.callbacks.tables import epoch_table
-
-logger = logging.getLogger(__name__)
-
-HELD = 512  # losses and lengths kept as tensors before they are summed, whatever the logging interval
 
 
 class TrainingReport(pl.Callback):
@@ -88,22 +82,20 @@ class TrainingReport(pl.Callback):
         self.status = "running"
         self.error: str | None = None
         self._facts: dict[str, Any] = {}
+        self._step = 0
         self._begin_epoch()
 
-    def _begin_epoch(self) -> None:
+    def _begin_epoch(self, epoch: int = 0, first_step: int = 0) -> None:
+        self._epoch, self._first_step = epoch, first_step
         self.clock.reset()
-        self._totals = Totals()
+        self._counter = StepCounter()
         self._logged_totals = Totals()
         self._logged_seconds = self.clock.read()
-        self._losses: list[Tensor] = []
-        self._lengths: list[Tensor] = []
-        self._first_step: int | None = None
-        self._logged_step = -1
+        self._resumed_epoch: int | None = None
         self._norms: list[float] = []
         self._learning_rate: float | None = None
-        self._validated = False
+        self._validation: dict[str, float] = {}
         self._peak_rss = 0.0
-        self._last_result: Any = None
 
     def setup(self, trainer: pl.Trainer, pl_module: pl.LightningModule, stage: str) -> None:
         self._stage = stage
@@ -111,12 +103,13 @@ class TrainingReport(pl.Callback):
             self._begin()
 
     def state_dict(self) -> dict[str, Any]:
-        self._read_tensors()
         return {
-            "epochs": as_json(self.epochs),
+            "epochs": as_json(self.epochs),  # NaN as null here too
             "seconds": self.clock.read(),
-            "totals": vars(self._totals).copy(),
+            "totals": vars(self._counter.read()),
+            "epoch": self._epoch,
             "first_step": self._first_step,
+            "validation": dict(self._validation),
             "norms": list(self._norms),
             "learning_rate": self._learning_rate,
             "peak_rss": self._peak_rss,
@@ -127,26 +120,35 @@ class TrainingReport(pl.Callback):
             return
         self.epochs = list(state_dict["epochs"])
         self.clock.reset(state_dict["seconds"])
-        self._totals = Totals(**state_dict["totals"])
+        self._counter = StepCounter(Totals(**state_dict["totals"]))
+        self._resumed_epoch = state_dict["epoch"]
         self._first_step = state_dict["first_step"]
+        self._validation = dict(state_dict["validation"])
         self._norms = list(state_dict["norms"])
         self._learning_rate = state_dict["learning_rate"]
         self._peak_rss = state_dict["peak_rss"]
-        self._logged_totals = self._totals.copy()
+        self._logged_totals = self._counter.read()
         self._logged_seconds = self.clock.read()
 
     # ---- the hooks of training ------------------------------------------------------------------------
 
     def on_train_start(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
-        self._facts = self._describe(trainer, pl_module)
+        self._facts = environment.describe(trainer, pl_module, precision=self.precision)
         environment.reset_peak(pl_module.device)
+        if self._resumed_epoch is not None:
+            self._epoch = self._resumed_epoch
+            if self._epoch < trainer.current_epoch and self._counter.read().samples:
+                # saved behind the last step of an epoch: Lightning goes on with the next one
+                self._close_epoch(trainer, pl_module)
+            if self._epoch != trainer.current_epoch:
+                self._begin_epoch(trainer.current_epoch, trainer.global_step)
+        self._step = trainer.global_step
         self._time_fetching(trainer)
         self.clock.switch("data")  # a run resumed within an epoch gets no on_train_epoch_start
 
     def on_train_epoch_start(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
         self._settle_checkpoint_time()
-        self._begin_epoch()
-        self._first_step = trainer.global_step
+        self._begin_epoch(trainer.current_epoch, trainer.global_step)
         environment.reset_peak(pl_module.device)
         self._sample_memory()
         self.clock.switch("data")
@@ -160,12 +162,13 @@ class TrainingReport(pl.Callback):
     def on_train_batch_end(
         self, trainer: pl.Trainer, pl_module: pl.LightningModule, outputs: Any, batch: Any, batch_idx: int
     ) -> None:
-        self._count(getattr(pl_module, "last_step", None), batch)
+        self._counter.count(getattr(pl_module, "last_step", None), batch)
         step = trainer.global_step
         every = trainer.log_every_n_steps  # type: ignore[attr-defined]
-        if every and step % every == 0 and step != self._logged_step:
-            self._logged_step = step
-            self._log(trainer, pl_module, step)
+        if step != self._step:  # not within gradient accumulation
+            self._step = step
+            if every and step % every == 0:
+                self._log(trainer, pl_module, step)
         if not self._times_fetching:
             self.clock.switch("data")
 
@@ -177,7 +180,7 @@ class TrainingReport(pl.Callback):
 
     def on_validation_end(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
         if self._in_fit(trainer):
-            self._validated = True
+            self._validation = measured(trainer, "val/")
             self._sample_memory()
 
     def on_save_checkpoint(
@@ -188,7 +191,7 @@ class TrainingReport(pl.Callback):
     def on_train_epoch_end(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
         if self.clock.phase == "step":
             environment.synchronize(pl_module.device)
-        self._read_tensors()
+        self._counter.read()
         self.clock.switch(None)
         self._sample_memory()
         self._close_epoch(trainer, pl_module)
@@ -197,7 +200,7 @@ class TrainingReport(pl.Callback):
     def on_train_end(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
         self._leave_fetching(trainer)
         self._settle_checkpoint_time()
-        self._collect_metrics(trainer)
+        self.metrics.update(measured(trainer, "val/", "test/"))
 
     def on_fit_end(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
         self.status = "finished"
@@ -206,17 +209,15 @@ class TrainingReport(pl.Callback):
             Console().print(epoch_table(self.epochs))
 
     def on_test_end(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
-        self._facts = self._facts or self._describe(trainer, pl_module)
-        self._collect_metrics(trainer)
+        self._facts = self._facts or environment.describe(trainer, pl_module, precision=self.precision)
+        self.metrics.update(measured(trainer, "val/", "test/"))
         self.status = "finished"
         self._write(trainer)
 
-    def on_exception(
-        self, trainer: pl.Trainer, pl_module: pl.LightningModule, exception: BaseException
-    ) -> None:
+    def on_exception(self, trainer: pl.Trainer, pl_module: pl.LightningModule, exception: BaseException) -> None:
         self._leave_fetching(trainer)
         self._settle_checkpoint_time()
-        self._collect_metrics(trainer)
+        self.metrics.update(measured(trainer, "val/", "test/"))
         stopped = isinstance(exception, (KeyboardInterrupt, SystemExit))
         self.status = "interrupted" if stopped else "failed"
         self.error = None if stopped else f"{type(exception).__name__}: {exception}"
@@ -256,48 +257,24 @@ class TrainingReport(pl.Callback):
     def _in_fit(self, trainer: pl.Trainer) -> bool:
         return self._stage == "fit" and not trainer.sanity_checking
 
-    def _count(self, result: Any, batch: Any) -> None:
-        totals = self._totals
-        if result is None:
-            totals.samples += samples_in(batch)
-        elif result is not self._last_result:  # a step that was skipped left the old one
-            self._last_result = result
-            totals.samples += result.samples
-            totals.tokens += result.tokens
-            self._losses.append(result.loss_sum)
-        for side in ("source", "target"):
-            length = getattr(batch, f"{side}_length", None)
-            if length is not None:
-                totals.cells += getattr(batch, side).numel()
-                self._lengths.append(length)
-        if len(self._losses) >= HELD:
-            self._read_tensors()
-
-    def _read_tensors(self) -> None:
-        """Add up the losses and lengths held as tensors; the one place that waits for the device."""
-        if self._losses:
-            self._totals.loss_sum += sum(torch.stack(self._losses).tolist())
-            self._losses = []
-        if self._lengths:
-            self._totals.real_cells += int(torch.cat(self._lengths).sum())
-            self._lengths = []
-
-    def _sample_memory(self) -> None:
-        self._peak_rss = max(self._peak_rss, environment.resident_mb())
+    def _sample_memory(self) -> float:
+        resident = environment.resident_mb()
+        self._peak_rss = max(self._peak_rss, resident)
+        return resident
 
     def _log(self, trainer: pl.Trainer, pl_module: pl.LightningModule, step: int) -> None:
-        self._read_tensors()
+        totals = self._counter.read()
         norm = getattr(pl_module, "grad_norm", None)
         if norm is not None:
             self._norms.append(float(norm))
-        self._sample_memory()
+        resident = self._sample_memory()
         seconds = self.clock.read()
-        interval = self._totals.since(self._logged_totals)
+        interval = totals.since(self._logged_totals)
         spent = {phase: seconds[phase] - self._logged_seconds[phase] for phase in seconds}
-        self._logged_totals, self._logged_seconds = self._totals.copy(), seconds
+        self._logged_totals, self._logged_seconds = totals, seconds
         speed = rates(interval, spent, processes=trainer.world_size)
         values = {
-            "train/loss": interval.loss if self._last_result is not None else None,
+            "train/loss": interval.loss,
             "train/perplexity": perplexity(interval.loss) if interval.tokens else None,
             "train/tokens_per_s": speed["tokens_per_s"],
             "train/samples_per_s": speed["samples_per_s"],
@@ -305,7 +282,7 @@ class TrainingReport(pl.Callback):
             "train/grad_norm": self._norms[-1] if norm is not None else None,
             "lr": self._learning_rate,
             "data/padding_share": interval.padding_share,
-            "memory/rss_mb": environment.resident_mb(),
+            "memory/rss_mb": resident,
             "memory/peak_gpu_mb": environment.peak_gpu_mb(pl_module.device),
         }
         known = {name: value for name, value in values.items() if value is not None}
@@ -314,33 +291,24 @@ class TrainingReport(pl.Callback):
 
     def _close_epoch(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
         totals, peak_rss, peak_gpu = self._over_processes(trainer, pl_module)
-        metrics = {
-            name: float(value)
-            for name, value in trainer.callback_metrics.items()
-            if self._validated and name.startswith("val/")
-        }
-        if self._last_result is None:
-            totals.loss_sum = float("nan")  # unknown; null in the file
         record = epoch_record(
-            epoch=trainer.current_epoch,
-            steps=trainer.global_step - (self._first_step or 0),
+            epoch=self._epoch,
+            steps=trainer.global_step - self._first_step,
             totals=totals,
             seconds=self.clock.read(),
             learning_rate=self._learning_rate,
             grad_norm=sum(self._norms) / len(self._norms) if self._norms else None,
-            metrics=metrics,
+            metrics=self._validation,
             peak_rss_mb=peak_rss,
             peak_gpu_mb=peak_gpu,
         )
         self.epochs = [e for e in self.epochs if e["epoch"] != record["epoch"]] + [record]
-        self.metrics.update(metrics)
-        self._norms = []
+        self.metrics.update(self._validation)
+        self._counter, self._validation, self._norms = StepCounter(), {}, []
 
-    def _over_processes(
-        self, trainer: pl.Trainer, pl_module: pl.LightningModule
-    ) -> tuple[Totals, float, float | None]:
+    def _over_processes(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> tuple[Totals, float, float | None]:
         """Totals and resident memory summed over the processes, GPU memory of the fullest device."""
-        totals, gpu = self._totals.copy(), environment.peak_gpu_mb(pl_module.device)
+        totals, gpu = self._counter.read(), environment.peak_gpu_mb(pl_module.device)
         if trainer.world_size == 1:
             return totals, self._peak_rss, gpu
         values = [*vars(totals).values(), self._peak_rss]
@@ -361,34 +329,7 @@ class TrainingReport(pl.Callback):
             self.epochs[-1]["checkpoint_s"] = self.clock.read()["checkpoint"]
         self.clock.switch(None)
 
-    def _collect_metrics(self, trainer: pl.Trainer) -> None:
-        for name, value in trainer.callback_metrics.items():
-            if name.startswith(("val/", "test/")):
-                self.metrics[name] = float(value)
-
     # ---- the file -------------------------------------------------------------------------------------
-
-    def _describe(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> dict[str, Any]:
-        """What does not change during a run."""
-        if not trainer.is_global_zero:
-            return {}
-        summary = getattr(trainer.datamodule, "summary", None)  # type: ignore[attr-defined]
-        optimizer = trainer.optimizers[0] if trainer.optimizers else None
-        parameters = list(pl_module.parameters())
-        return {
-            "versions": environment.versions(),
-            "git": environment.git_state(Path.cwd()),
-            "device": environment.device_name(trainer.strategy.root_device),
-            "processes": trainer.world_size,
-            "strategy": type(trainer.strategy).__name__,
-            "precision": {"asked": self.precision or trainer.precision, "used": trainer.precision},
-            "optimizer": None if optimizer is None else type(optimizer).__name__,
-            "fused": None if optimizer is None else bool(optimizer.defaults.get("fused")),
-            "parameters": sum(p.numel() for p in parameters),
-            "trainable_parameters": sum(p.numel() for p in parameters if p.requires_grad),
-            "data": summary() if callable(summary) else {},
-            "resumed_from": None if trainer.ckpt_path is None else str(trainer.ckpt_path),
-        }
 
     def content(self, trainer: pl.Trainer) -> dict[str, Any]:
         """report.json as it stands now."""
@@ -428,22 +369,6 @@ def _checkpoints(trainer: pl.Trainer) -> dict[str, Any]:
     }
 
 
-def samples_in(batch: Any) -> int:
-    """Samples in a batch of any common shape: its own length, or the first tensor's first dimension."""
-    if isinstance(batch, Tensor):
-        return batch.shape[0] if batch.dim() else 1
-    if isinstance(batch, dict):
-        return samples_in(next(iter(batch.values()))) if batch else 0
-    if isinstance(batch, (list, tuple)):
-        first = batch[0] if batch else 0
-        return samples_in(first) if isinstance(first, (Tensor, dict, list, tuple)) else len(batch)
-    return len(batch) if hasattr(batch, "__len__") else 0
-
-
-def write_json(path: Path, content: dict[str, Any]) -> None:
-    """Write valid JSON, all or nothing: a reader never sees half a file."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    draft = path.with_name(f".{path.name}.{os.getpid()}")
-    text = json.dumps(as_json(content), indent=2, ensure_ascii=False, allow_nan=False)
-    draft.write_text(text + "\n", encoding="utf-8")
-    os.replace(draft, path)
+def measured(trainer: pl.Trainer, *prefixes: str) -> dict[str, float]:
+    """The metrics that Lightning holds now whose names begin so."""
+    return {name: float(value) for name, value in trainer.callback_metrics.items() if name.startswith(prefixes)}

@@ -36,5 +36,5 @@ def epoch_table(epochs: Sequence[Mapping[str, Any]]) -> Table:
 
 
 def number(value: float | None, digits: int) -> str:
-    """A figure for a table: fixed digits, thin spaces between thousands, a dash where nothing is known."""
+    """A figure for a table: fixed digits, spaces between thousands, a dash where nothing is known."""
     return "–" if value is None else f"{value:,.{digits}f}".replace(",", " ")

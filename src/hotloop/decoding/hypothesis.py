@@ -50,7 +50,8 @@ def check_options(*, beam_size: int, n_best: int, length_penalty: float, max_len
             raise ValueError(f"{name} = {value!r}: must be a whole number of at least 1")
     if n_best > beam_size:
         raise ValueError(f"n_best = {n_best} is more than beam_size = {beam_size}: ask for a wider beam")
-    if isinstance(length_penalty, bool) or not isinstance(length_penalty, int | float) or not 0 <= length_penalty < math.inf:
+    number = isinstance(length_penalty, int | float) and not isinstance(length_penalty, bool)
+    if not number or not 0 <= length_penalty < math.inf:
         raise ValueError(f"length_penalty = {length_penalty!r}: must be a finite number of at least 0")
 
 

@@ -215,19 +215,9 @@ class Seq2Seq(nn.Module):
     def _encode(self, source: Tensor, source_length: Tensor) -> tuple[LSTMState, Memory | None]:
         """Source (B, S) to the decoder's first state, each (decoder layers, B, H), and the attention memory."""
         embedded = F.dropout(self.source_embedding(source), self.encoder_embedding_dropout, self.training)
-        steps = source.shape[1]
-        full = bool((source_length == steps).all())
-        if full:
-            output, last = self.encoder(embedded)
-        else:
-            packed = pack_padded_sequence(embedded, source_length, batch_first=True, enforce_sorted=False)
-            output, last = self.encoder(packed)
-            output, _ = pad_packed_sequence(output, batch_first=True, total_length=steps)
+        output, last, mask = _run_encoder(self.encoder, embedded, source_length)
         first = self._cross_bridge(*last)
-        if not self.attends:
-            return first, None
-        mask = None if full else _real_positions(source_length, steps, source.device)
-        return first, self.attention.remember(self.memory(output), mask)
+        return first, self.attention.remember(self.memory(output), mask) if self.attends else None
 
     def _cross_bridge(self, hidden: Tensor, cell: Tensor) -> LSTMState:
         """Encoder states (layers * directions, B, H) to decoder states (decoder layers, B, H)."""
@@ -273,14 +263,26 @@ class Seq2Seq(nn.Module):
         self.source_embedding.weight[PAD] = 0.0
 
 
+@torch.compiler.disable  # dynamo does not trace nn.LSTM, and would only complain about the lengths
+def _run_encoder(encoder: nn.LSTM, embedded: Tensor, length: Tensor) -> tuple[Tensor, LSTMState, Tensor | None]:
+    """Outputs (B, S, directions * H), last states (layers * directions, B, H) and the mask of real positions (B, S).
+
+    When all rows are full nothing is packed and the mask is None: the fused kernels take the batch as it is.
+    """
+    steps = embedded.shape[1]
+    if bool((length == steps).all()):
+        return *encoder(embedded), None
+    packed = pack_padded_sequence(embedded, length, batch_first=True, enforce_sorted=False)
+    output, last = encoder(packed)
+    output, _ = pad_packed_sequence(output, batch_first=True, total_length=steps)
+    # From lengths on the CPU to a mask on the device without waiting for the device.
+    mask = torch.arange(steps, device=embedded.device) < length.to(embedded.device, non_blocking=True)[:, None]
+    return output, last, mask
+
+
 def _mix_layers(linear: nn.Module, states: Tensor) -> Tensor:
     """(encoder layers * directions, B, H) to (decoder layers, B, H) by a linear map over the first axis."""
     return linear(states.permute(1, 2, 0)).permute(2, 0, 1).contiguous()
-
-
-def _real_positions(length: Tensor, steps: int, device: torch.device) -> Tensor:
-    """Lengths (B,) on the CPU to a mask (B, steps) on the device, True = real token; never waits for the device."""
-    return torch.arange(steps, device=device) < length.to(device, non_blocking=True)[:, None]
 
 
 def _check_positive(**values: int) -> None:

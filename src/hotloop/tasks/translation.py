@@ -107,6 +107,9 @@ class TranslationTask(pl.LightningModule):
             this task again.
     """
 
+    kind = "text"
+    metrics = ("train/loss", "val/loss", "val/perplexity", "val/bleu", "val/chrf")
+
     def __init__(
         self,
         *,

@@ -48,6 +48,6 @@ def test_twice_is_once(unicode_form: str, lowercase: bool) -> None:
 
 
 def test_tokenised_text_becomes_natural() -> None:
-    tokenised = ["c&apos; est vrai , n&apos; est -ce pas ?", "", "Il dit : &quot; oui &quot; ."]
+    tokenised = ["c&apos; est vrai , n&apos; est-ce pas ?", "", "Il dit : &quot; oui &quot; ."]
     assert detokenize(tokenised, "fr")[:2] == ["c'est vrai, n'est-ce pas ?", ""]
     assert detokenize(["It &apos;s fine , isn &apos;t it ?"], "en") == ["It's fine, isn't it?"]

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 
-@dataclass(frozen=True)
+@dataclass  # not frozen: Lightning rebuilds it field by field under precision=*-true
 class Batch:
     """Sentence pairs as ids, padded with PAD behind each row.
 

@@ -7,7 +7,7 @@ import logging
 from collections import Counter
 from collections.abc import Iterator
 from concurrent.futures import Executor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import compress
 from pathlib import Path
@@ -146,7 +146,9 @@ def _learn(recipe: Recipe, texts: _Texts, pairs: int) -> dict[str, State]:
         # one vocabulary; text leaves the model on the target side, so that language decides how it is joined
         state = train_tokenizer(both, recipe.tokenizer, language=languages["target"]).state()
         return {"source": state, "target": state}
-    return {side: train_tokenizer(counts[side], recipe.tokenizer, language=languages[side]).state() for side in SIDES}
+    size = recipe.tokenizer.target_vocabulary_size or recipe.tokenizer.vocabulary_size
+    options = {"source": recipe.tokenizer, "target": replace(recipe.tokenizer, vocabulary_size=size)}
+    return {side: train_tokenizer(counts[side], options[side], language=languages[side]).state() for side in SIDES}
 
 
 def _encode(texts: _Texts, split: str, count: int, states: dict[str, State], executor: Executor | None) -> None:

@@ -57,6 +57,7 @@ class TokenizerOptions:
 
     kind: str = "bpe"  # word, bpe or unigram
     vocabulary_size: int = 8_000  # ids of one side (of both when shared), the four specials included
+    target_vocabulary_size: int | None = None  # of the target side, where it differs
     min_frequency: int = 2  # word only: rarer words become UNK
     shared: bool = False  # one vocabulary for both sides
     sample: int = 1_000_000  # training pairs, evenly spaced, that the vocabularies are learnt from
@@ -64,12 +65,17 @@ class TokenizerOptions:
     def __post_init__(self) -> None:
         if self.kind not in KINDS:
             raise UserError(f"data.tokenizer.kind must be one of {', '.join(KINDS)}, got {self.kind!r}")
+        if self.shared and self.target_vocabulary_size is not None:
+            raise UserError("data.tokenizer.target_vocabulary_size has no meaning with data.tokenizer.shared=true")
         for name, low, high in (
             ("vocabulary_size", 8, 1_000_000),
+            ("target_vocabulary_size", 8, 1_000_000),
             ("min_frequency", 1, 1_000_000),
             ("sample", 1, 100_000_000),
         ):
             value = getattr(self, name)
+            if name == "target_vocabulary_size" and value is None:
+                continue
             if not isinstance(value, int) or isinstance(value, bool) or not low <= value <= high:
                 raise UserError(f"data.tokenizer.{name} must be a whole number from {low} to {high:,}, got {value!r}")
 

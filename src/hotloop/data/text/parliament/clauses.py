@@ -10,15 +10,8 @@ from typing import NamedTuple
 from hotloop.data.text.parliament.lexicon import Pair, Verb
 from hotloop.data.text.parliament.lexicon import verb as read_verb
 from hotloop.data.text.parliament.morphology import (
-    CONDITIONAL,
-    FUTURE,
-    IL,
-    PAST,
-    PERFECT,
-    PLUPERFECT,
-    PRESENT,
-    conjugate,
-)
+    CONDITIONAL, FUTURE, IL, ILS, JE, NOUS, PAST, PERFECT, PLUPERFECT, PRESENT, conjugate,
+)  # fmt: skip
 from hotloop.data.text.parliament.phrases import AVOIR, BE, ETRE, REFLEXIVE, Phrase, Words
 
 AVOIR_LIEU = read_verb("avoir lieu|e|-|-|take place")
@@ -169,10 +162,12 @@ class Clauses:
             return Negation("plus", "no longer")
         return Negation("pas", "not")
 
-    def verb(self, tense: int, *, direct: bool = False) -> Verb:
-        """A transitive verb that the tense suits."""
+    def verb(self, tense: int, subject: Phrase, *, direct: bool = False) -> Verb:
+        """A transitive verb that the tense suits; a frequent one for je, nous, vous and the conditional."""
+        rare = subject.person in (IL, ILS) or tense in COMPOUND
+        pool = self.lexicon.transitive if rare and tense != CONDITIONAL else self.lexicon.common
         while True:
-            verb = self.draw(self.lexicon.transitive)
+            verb = self.draw(pool)
             if (tense != PRESENT or verb.aspect != "e") and not (direct and (verb.preposition or verb.middle)):
                 return verb
 
@@ -214,10 +209,12 @@ class Clauses:
 
     # -- predicates: everything but the subject ---------------------------------------------------------------------
 
-    def transitive(self, tense: int, subject: Phrase, verb: Verb | None = None) -> Pair:
+    def transitive(
+        self, tense: int, subject: Phrase, verb: Verb | None = None, *, affirmed: bool = False
+    ) -> Pair:
         """a clairement soutenu la proposition de la Commission"""
-        verb = verb or self.verb(tense)
-        negation = self.negation(tense)
+        verb = verb or self.verb(tense, subject)
+        negation = AFFIRMED if affirmed else self.negation(tense)
         letter = self.one_of(verb.objects)
         target = self.object(letter, denied=bool(negation.fr), subject=subject)
         if target.specific and letter in "TRCMNB" and self.chance(0.12):
@@ -268,6 +265,8 @@ class Clauses:
 
     def control(self, tense: int, subject: Phrase) -> Pair:
         """a décidé de ne pas adopter le rapport"""
+        if tense == CONDITIONAL or (tense == FUTURE and subject.person in (JE, NOUS)):
+            return self.transitive(tense, subject)
         while True:
             verb = self.draw(self.lexicon.control)
             if tense != PRESENT or verb.aspect != "e":
@@ -343,7 +342,7 @@ class Clauses:
             return self.control(tense, subject)
         if draw < 0.85:
             return self.being(tense, subject, "people")
-        if tense == PRESENT:
+        if tense in (PRESENT, CONDITIONAL) or (tense == FUTURE and subject.person in (JE, NOUS)):
             return self.transitive(tense, subject)
         if draw < 0.93:
             return self.giving(tense, subject)
@@ -369,7 +368,7 @@ class Clauses:
     def state(self, tense: int) -> Pair:
         """How things are: cette réforme est coûteuse, le chômage menace les jeunes."""
         draw = self.words.random()
-        if draw < 0.4:
+        if draw < 0.4 or tense in (CONDITIONAL, PLUPERFECT):
             return self.described(tense)
         return self.effect(tense) if draw < 0.75 else self.affliction(tense)
 
@@ -392,6 +391,12 @@ class Clauses:
         elif tense == PERFECT:
             french = words(ne, AVOIR[PRESENT][person], negation.fr or "déjà", "été", participle)
             english = words("has" if person == IL else "have", negation.en or "already", "been")
+        elif tense == CONDITIONAL:
+            french = words(ne, ETRE[CONDITIONAL][person], negation.fr, participle)
+            english = words("would", negation.en, "be")
+        elif tense == PLUPERFECT:
+            french = words(ne, AVOIR[PAST][person], negation.fr, "été", participle)
+            english = words("had", negation.en, "been")
         else:
             french = words(ne, AVOIR[PRESENT][person], negation.fr, "été", participle)
             english = words(be, negation.en)

@@ -2,7 +2,7 @@
 
 from hotloop.data.text.parliament.clauses import Clauses
 from hotloop.data.text.parliament.lexicon import Pair, pairs
-from hotloop.data.text.parliament.morphology import FUTURE, PAST, PLUPERFECT, PRESENT
+from hotloop.data.text.parliament.morphology import FUTURE, PAST, PRESENT
 
 DAYS = pairs("mardi = Tuesday; jeudi = Thursday; lundi = Monday; mercredi = Wednesday; vendredi = Friday; samedi = Saturday; dimanche = Sunday")
 MONTHS = pairs("""mars = March; juin = June; mai = May; janvier = January; septembre = September; octobre = October;
@@ -10,6 +10,8 @@ MONTHS = pairs("""mars = March; juin = June; mai = May; janvier = January; septe
 NUMBERS = pairs("""deux = two; trois = three; quatre = four; cinq = five; six = six; dix = ten; sept = seven; huit = eight;
     douze = twelve; neuf = nine; quinze = fifteen; onze = eleven; vingt = twenty; treize = thirteen; trente = thirty;
     quatorze = fourteen; seize = sixteen; quarante = forty; dix-huit = eighteen; cinquante = fifty; cent = one hundred""")
+MANY = pairs("""dix = ten; cinq = five; douze = twelve; vingt = twenty; six = six; quinze = fifteen; sept = seven;
+    trente = thirty; huit = eight; cinquante = fifty; cent = one hundred""")
 PAST_TIMES = pairs("""hier = yesterday; la semaine dernière = last week; l'année dernière = last year;
     le mois dernier = last month; ce matin = this morning; hier soir = yesterday evening;
     avant-hier = the day before yesterday; lors de la dernière séance = at the last sitting;
@@ -46,7 +48,7 @@ def time(g: Clauses, tense: int) -> Pair:
     draw = g.words.random()
     if tense == PRESENT:
         return g.draw(PRESENT_TIMES)
-    past = tense in (PAST, PLUPERFECT)
+    past = tense == PAST
     if draw < 0.45:
         return g.draw(PAST_TIMES if past else FUTURE_TIMES)
     if draw < 0.58:
@@ -58,7 +60,7 @@ def time(g: Clauses, tense: int) -> Pair:
         if past:
             return Pair(f"il y a {count.fr} {unit[0]}", f"{count.en} {unit[1]} ago")
         return Pair(f"dans {count.fr} {unit[0]}", f"in {count.en} {unit[1]}")
-    year = (2010 - int(20 * g.words.random() ** 2)) if past else 2012 + int(20 * g.words.random() ** 2)
+    year = (2010 - int(18 * g.words.random() ** 2)) if past else 2012 + int(14 * g.words.random() ** 2)
     if draw < 0.82:
         return Pair(f"en {year}", f"in {year}")
     return date(g, year)
@@ -83,6 +85,15 @@ def dated(g: Clauses, tense: int, clause: Pair, probability: float = 0.4) -> Pai
     return Pair(f"{clause.fr} {when.fr}", f"{clause.en} {when.en}")
 
 
+def timed_clause(g: Clauses, tense: int, probability: float) -> Pair:
+    """Any clause; a time goes with events only, not with how things are."""
+    draw = g.words.random()
+    if draw < 0.2:
+        return g.state(tense)
+    clause = g.passive(tense) if draw < 0.3 else g.clause(tense, g.words.speaker())
+    return dated(g, tense, clause, probability)
+
+
 def framed(g: Clauses, clause: Pair) -> Pair:
     """The clause with a connective or an address before it, or as it is."""
     draw = g.words.random()
@@ -94,5 +105,3 @@ def framed(g: Clauses, clause: Pair) -> Pair:
         return clause
     return Pair(f"{frame.fr} {clause.fr}", f"{frame.en} {clause.en}")
 
-
-__all__ = ["FUTURE", "NUMBERS", "date", "dated", "framed", "number", "time"]

@@ -26,6 +26,7 @@ PATTERNS = (
     (10, q.scheduled, "."), (10, q.compared, "."), (8, q.superlative, "."), (12, q.ratified, "."), (4, q.procedure, "."),
     (12, q.first_person, "."),
 )  # fmt: skip
+LONGEST = 25  # spaces and apostrophes, before a connective: at most 30 words and marks with it
 UNFRAMED = {q.procedure, p.two_hands, q.thanks, q.please}
 
 
@@ -36,9 +37,11 @@ def generate(seed: int) -> Iterator[tuple[str, str]]:
     while True:
         pattern, mark = g.one_of(wheel)
         pair = pattern(g)
+        if pair.fr.count(" ") + pair.fr.count("'") > LONGEST:
+            continue
         if mark == "." and pattern not in UNFRAMED:
             pair = framed(g, pair)
         french, english = elide(pair.fr), indefinite(pair.en)
         french = french[0].upper() + french[1:] + (" ?" if mark == "?" else mark)
-        english = english[0].upper() + english[1:] + mark
+        english = english[0].upper() + english[1:] + ("" if english.endswith(".") else mark)  # 4 p.m.
         yield french, english

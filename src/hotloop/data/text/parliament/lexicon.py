@@ -65,14 +65,14 @@ class Name:
 
 
 class Pool(Generic[Entry]):
-    """Entries repeated in proportion to 1 / (rank + 2) ** 0.9, after Zipf's law; none is left out."""
+    """Entries repeated in proportion to 1 / (rank + 2) ** exponent, after Zipf's law; none is left out."""
 
     __slots__ = ("entries", "size")
 
-    def __init__(self, items: Sequence[Entry]) -> None:
-        weights = [1 / (rank + 2) ** 0.9 for rank in range(len(items))]
-        smallest = weights[-1]
-        self.entries = [item for item, weight in zip(items, weights, strict=True) for _ in range(round(2 * weight / smallest))]
+    def __init__(self, items: Sequence[Entry], *, exponent: float = 1.15) -> None:
+        smallest = (len(items) + 1) ** exponent
+        counts = [round(2 * smallest / (rank + 2) ** exponent) for rank in range(len(items))]
+        self.entries = [item for item, count in zip(items, counts, strict=True) for _ in range(count)]
         self.size = len(self.entries)
 
 
@@ -167,6 +167,7 @@ class Lexicon:
     degrees: Pool[Pair]
     adverbs: dict[str, Pool[Pair]]
     transitive: Pool[Verb]
+    common: Pool[Verb]  # the most frequent of these
     direct: dict[str, Pool[Verb]]  # transitive verbs without a preposition, by the letter of their object
     effects: Pool[Verb]
     help: Pool[Verb]
@@ -205,7 +206,7 @@ def lexicon() -> Lexicon:
         people.append(Name("", f"M. {surname}", 0, f"Mr {surname}", "he"))
         people.append(Name("", f"Mme {surname}", 1, f"Mrs {surname}", "she"))
     direct = {
-        letter: Pool([entry for entry in transitive if letter in entry.objects and not entry.preposition])
+        letter: Pool([entry for entry in transitive if letter in entry.objects and not entry.preposition], exponent=1.4)
         for letter in "TRCMNBEXOP"
     }
     return Lexicon(
@@ -221,13 +222,14 @@ def lexicon() -> Lexicon:
         nationalities=Pool([_adjective(*row) for row in _rows(adjectives.NATIONALITIES)]),
         degrees=pairs(adjectives.DEGREES),
         adverbs={key: pairs(table) for key, table in verbs.ADVERBS.items()},
-        transitive=Pool(transitive),
+        transitive=Pool(transitive, exponent=1.3),
+        common=Pool(transitive[:20]),
         direct=direct,
         effects=Pool(_verbs(verbs.EFFECTS)),
         help=Pool(_verbs(verbs.HELP)),
         afflictions=Pool(_verbs(verbs.AFFLICTIONS)),
-        saying=Pool(_verbs(verbs.SAYING)),
-        control=Pool(_verbs(verbs.CONTROL)),
+        saying=Pool(_verbs(verbs.SAYING), exponent=1.2),
+        control=Pool(_verbs(verbs.CONTROL), exponent=1.4),
         giving=Pool(_verbs(verbs.GIVING)),
         intransitive=Pool(_verbs(verbs.INTRANSITIVE)),
         motion_to=Pool(_verbs(verbs.MOTION_TO)),

@@ -200,7 +200,7 @@ def english_verb(base: str) -> tuple[str, str, str, str]:
 _ELIDED = {
     "le": "l'", "la": "l'", "du": "de l'", "au": "à l'", "de": "d'", "que": "qu'", "ne": "n'", "je": "j'",
     "se": "s'", "me": "m'", "ce": "cet ", "sa": "son ", "ma": "mon ", "lorsque": "lorsqu'",
-    "puisque": "puisqu'", "nouveau": "nouvel ", "beau": "bel ", "vieux": "vieil ",
+    "puisque": "puisqu'", "nouveau": "nouvel ",
 }  # fmt: skip
 _SILENT_H = "abit|armon|elsinki|érit|eur|ist|iver|omm|onn|ôpit|ôt|um|yg|yp|ésit"  # the h of hausse, haut, Hongrie is not
 _BEFORE_VOWEL = re.compile(

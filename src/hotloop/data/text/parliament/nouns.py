@@ -14,18 +14,15 @@ COUNTABLE = {
         programme de travail/programmes de travail m = work programme; calendrier m = timetable;
         position commune/positions communes f = common position; décision-cadre/décisions-cadres f = framework decision;
         code de conduite/codes de conduite m = code of conduct/codes of conduct;
-        feuille de route/feuilles de route f = road map; projet de budget/projets de budget m = draft budget;
-        livre blanc/livres blancs m = white paper; statut m = statute; ordre du jour/ordres du jour m = agenda;
-        motion f = motion; budget rectificatif/budgets rectificatifs m = amending budget; annexe f = annex""",
+        feuille de route/feuilles de route f = road map; projet de budget/projets de budget m = draft budget; ordre du jour/ordres du jour m = agenda; budget rectificatif/budgets rectificatifs m = amending budget; annexe f = annex""",
     # documents that are read and written
     "R": """document m = document; étude f = study; lettre f = letter; communication f = communication;
         analyse f = analysis/analyses; pétition f = petition; liste f = list; dossier m = file;
-        questionnaire m = questionnaire; livre vert/livres verts m = green paper; article m = article;
-        mémorandum m = memorandum/memoranda; brochure f = brochure; avis d'expert/avis d'experts m = expert opinion;
-        discours m = speech; enquête f = survey; note f = note""",
+        questionnaire m = questionnaire; livre vert/livres verts m = green paper; article m = article; avis d'expert/avis d'experts m = expert opinion;
+        discours m = speech""",
     # treaties
     "C": """accord m = agreement; traité m = treaty; convention f = convention; protocole m = protocol;
-        contrat m = contract; charte f = charter; pacte m = pact; mandat m = mandate; armistice m = armistice""",
+        contrat m = contract; charte f = charter; mandat m = mandate""",
     # what governments do
     "M": """réforme f = reform; programme m = programme; projet m = project; stratégie f = strategy; plan m = plan;
         mesure f = measure; initiative f = initiative; politique f = policy; campagne f = campaign;
@@ -33,25 +30,23 @@ COUNTABLE = {
         approche f = approach; procédure f = procedure; solution f = solution; méthode f = method""",
     # what governments keep up
     "B": """fonds m = fund; agence f = agency; réseau m = network; centre de recherche/centres de recherche m =
-        research centre; partenariat m = partnership; base de données/bases de données f = database;
-        observatoire m = observatory; école f = school; laboratoire m = laboratory; registre m = register;
+        research centre; partenariat m = partnership; base de données/bases de données f = database; école f = school; laboratoire m = laboratory;
         aéroport m = airport; centrale nucléaire/centrales nucléaires f = nuclear power station; musée m = museum;
         plateforme numérique/plateformes numériques f = digital platform; port m = port; hôpital m = hospital;
-        ligne ferroviaire/lignes ferroviaires f = railway line; tribunal m = court; caserne f = barracks/barracks;
-        refuge m = refuge; phare m = lighthouse; digue f = dyke; barrage m = dam; parc naturel/parcs naturels m =
+        ligne ferroviaire/lignes ferroviaires f = railway line; tribunal m = court; barrage m = dam; parc naturel/parcs naturels m =
         nature park""",
     # what governments impose
     "N": """taxe f = tax; norme f = standard; sanction f = sanction; quota m = quota; subvention f = subsidy;
         dérogation f = derogation; restriction f = restriction; interdiction f = ban; embargo m = embargo;
         moratoire m = moratorium/moratoria; exemption f = exemption; redevance f = levy; bourse f = grant;
-        règle f = rule; péage m = toll; obligation f = obligation; plafond m = ceiling;
-        contrôle m = check; formalité f = formality; droit de douane/droits de douane m = customs duty""",
+        règle f = rule; péage m = toll; obligation f = obligation;
+        contrôle m = check; droit de douane/droits de douane m = customs duty""",
     # gatherings
     "E": """débat m = debate; réunion f = meeting; conférence f = conference; sommet m = summit; vote m = vote;
         séance f = sitting; négociation f = negotiation; consultation f = consultation; audition f = hearing;
-        élection f = election; référendum m = referendum; cérémonie f = ceremony; séminaire m = seminar;
-        congrès m = congress; atelier m = workshop; visite f = visit; colloque m = symposium/symposia;
-        table ronde/tables rondes f = round table; foire f = fair; festival/festivals m = festival""",
+        élection f = election; référendum m = referendum; séminaire m = seminar;
+        congrès m = congress; visite f = visit;
+        table ronde/tables rondes f = round table""",
     # officials
     "O": """rapporteur m = rapporteur; ministre m = minister; commissaire f = Commissioner; président m = President;
         député m = Member; députée f = Member; ministre f = minister; commissaire m = Commissioner;
@@ -59,10 +54,9 @@ COUNTABLE = {
         négociateur m = negotiator; porte-parole/porte-parole m = spokesperson; observateur m = observer;
         experte f = expert; maire m = mayor; sénateur m = senator; vice-président m = Vice-President;
         secrétaire d'État/secrétaires d'État m = State Secretary; conseillère f = adviser;
-        ambassadrice f = ambassador; maire f = mayor; juge m = judge; magistrate f = magistrate;
-        coordinateur m = coordinator; inspectrice f = inspector; diplomate m = diplomat; sénatrice f = senator;
-        procureur m = prosecutor; vice-présidente f = Vice-President; chancelier m = chancellor;
-        greffier m = registrar; négociatrice f = negotiator; syndicaliste m = trade unionist""",
+        ambassadrice f = ambassador; juge m = judge;
+        coordinateur m = coordinator; diplomate m = diplomat;
+        procureur m = prosecutor""",
     # groups of people, always in the plural
     "X": """citoyen m = citizen; agriculteur m = farmer; travailleur m = worker; pêcheur m = fisherman/fishermen;
         consommateur m = consumer; femme f = woman/women; étudiant m = student; entreprise f = company;
@@ -70,14 +64,11 @@ COUNTABLE = {
         chômeur m = unemployed person/unemployed people; producteur m = producer; enseignant m = teacher;
         patient m = patient; retraité m = pensioner; contribuable m = taxpayer; famille f = family;
         journaliste m = journalist; ville f = city; électeur m = voter; victime f = victim; île f = island;
-        habitant m = inhabitant; université f = university; immigré m = immigrant; artisan m = craftsman/craftsmen;
-        électrice f = woman voter/women voters; passager m = passenger; petite entreprise/petites entreprises f =
-        small business; éleveur m = livestock farmer; infirmière f = nurse; usager m = user;
-        apprenti m = apprentice; investisseur m = investor; syndicat m = trade union; minorité f = minority;
-        locataire m = tenant; camionneur m = lorry driver; cheminot m = railway worker; viticulteur m = wine-grower;
-        automobiliste m = motorist; bénévole m = volunteer; épargnant m = saver; touriste m = tourist;
-        marin m = seafarer; mineur m = miner; artiste m = artist; apiculteur m = beekeeper;
-        interprète m = interpreter; cycliste m = cyclist; orphelin m = orphan; bibliothèque f = library""",
+        habitant m = inhabitant; université f = university; immigré m = immigrant; artisan m = craftsman/craftsmen; passager m = passenger; petite entreprise/petites entreprises f =
+        small business; infirmière f = nurse;
+        apprenti m = apprentice; investisseur m = investor; syndicat m = trade union; viticulteur m = wine-grower; bénévole m = volunteer; touriste m = tourist;
+        marin m = seafarer; artiste m = artist;
+        interprète m = interpreter; cycliste m = cyclist""",
 }
 
 # Always with the definite article in French; what stands on the right says whether English has one.
@@ -89,13 +80,12 @@ GENERIC = {
         bureaucratie f = bureaucracy; évasion fiscale f = tax evasion; dette publique f = public debt;
         blanchiment d'argent m = money laundering; trafic de drogue m = drug trafficking;
         crise financière f = the financial crisis; spéculation f = speculation; sécheresse f = drought;
-        protectionnisme m = protectionism; traite des êtres humains f = human trafficking;
-        surpêche f = overfishing; travail des enfants m = child labour; déforestation f = deforestation;
-        xénophobie f = xenophobia; contrefaçon f = counterfeiting; gaspillage m = wastefulness;
-        travail non déclaré m = undeclared work; malnutrition f = malnutrition; illettrisme m = illiteracy;
-        concurrence déloyale f = unfair competition; désertification f = desertification;
-        déficit budgétaire m = the budget deficit; extrémisme m = extremism; piraterie f = piracy;
-        pollution sonore f = noise pollution; érosion f = erosion; antisémitisme m = anti-Semitism""",
+        protectionnisme m = protectionism;
+        surpêche f = overfishing; travail des enfants m = child labour; déforestation f = deforestation; contrefaçon f = counterfeiting;
+        travail non déclaré m = undeclared work;
+        concurrence déloyale f = unfair competition;
+        déficit budgétaire m = the budget deficit; extrémisme m = extremism;
+        pollution sonore f = noise pollution""",
     "G": """sécurité f = security; démocratie f = democracy; croissance f = growth; paix f = peace;
         cohésion sociale f = social cohesion; concurrence f = competition; transparence f = transparency;
         stabilité f = stability; coopération f = cooperation; développement durable m = sustainable development;
@@ -105,8 +95,8 @@ GENERIC = {
         protection sociale f = social protection; libre circulation f = free movement; prospérité f = prosperity;
         qualité de l'eau f = water quality; dialogue social m = social dialogue; mobilité f = mobility;
         vie privée f = privacy; patrimoine culturel m = cultural heritage; intérêt général m = the public interest;
-        bien-être animal m = animal welfare; tolérance f = tolerance; pluralisme m = pluralism;
-        efficacité énergétique f = energy efficiency; multilinguisme m = multilingualism;
+        bien-être animal m = animal welfare;
+        efficacité énergétique f = energy efficiency;
         indépendance de la justice f = judicial independence; agriculture biologique f = organic farming""",
     "D": """agriculture f = agriculture; pêche f = fisheries; transports mp = transport; énergie f = energy;
         environnement m = the environment; santé publique f = public health; recherche f = research;
@@ -118,13 +108,10 @@ GENERIC = {
         commerce international m = international trade; logement m = housing; sécurité routière f = road safety;
         politique étrangère f = foreign policy; formation professionnelle f = vocational training;
         télécommunications fp = telecommunications; énergie nucléaire f = nuclear energy; déchets mp = waste;
-        protection des consommateurs f = consumer protection; égalité des chances f = equal opportunities;
-        propriété intellectuelle f = intellectual property; marchés publics mp = public procurement;
+        protection des consommateurs f = consumer protection; égalité des chances f = equal opportunities; marchés publics mp = public procurement;
         aide au développement f = development aid; chemins de fer mp = railways; jeunesse f = youth;
-        produits chimiques mp = chemicals; médicaments mp = medicines; brevets mp = patents; sport m = sport;
-        aviation civile f = civil aviation; forêts fp = forests; statistiques fp = statistics; acier m = steel;
-        construction navale f = shipbuilding; textile m = textiles; additifs mp = additives; sucre m = sugar;
-        produits laitiers mp = dairy products; droit d'auteur m = copyright; pesticides mp = pesticides""",
+        produits chimiques mp = chemicals; sport m = sport;
+        aviation civile f = civil aviation; sucre m = sugar""",
 }
 
 # Institutions; an article of French is given where there is one, then number and pronoun of the English name.
@@ -157,24 +144,17 @@ COUNTRIES = """la France = France; l'Allemagne f = Germany; le Royaume-Uni = the
     la Bulgarie = Bulgaria; le Japon = Japan; la Croatie = Croatia; la Slovénie = Slovenia; Chypre = Cyprus;
     Malte = Malta; la Lituanie = Lithuania; la Lettonie = Latvia; l'Estonie f = Estonia; le Luxembourg = Luxembourg;
     la Norvège = Norway; la Suisse = Switzerland; l'Ukraine f = Ukraine; le Canada = Canada; le Brésil = Brazil;
-    l'Inde f = India; le Maroc = Morocco; la Serbie = Serbia; l'Albanie f = Albania; l'Égypte f = Egypt;
-    l'Islande f = Iceland; le Mexique = Mexico; l'Australie f = Australia; la Moldavie = Moldova;
-    les Philippines fp = the Philippines; la Tunisie = Tunisia; la Géorgie = Georgia; le Chili = Chile;
-    le Sénégal = Senegal; la Jordanie = Jordan; l'Afrique du Sud f = South Africa; le Kenya = Kenya"""
+    l'Inde f = India; le Maroc = Morocco; l'Égypte f = Egypt; le Mexique = Mexico;
+    les Philippines fp = the Philippines"""
 
 CITIES = """Bruxelles = Brussels; Strasbourg = Strasbourg; Londres = London; Varsovie = Warsaw; Vienne = Vienna;
     Lisbonne = Lisbon; Rome = Rome; Madrid = Madrid; Athènes = Athens; Prague = Prague; Berlin = Berlin;
     Copenhague = Copenhagen; Genève = Geneva; Helsinki = Helsinki; Dublin = Dublin; Barcelone = Barcelona;
     Stockholm = Stockholm; Budapest = Budapest; Bucarest = Bucharest; Francfort = Frankfurt; Moscou = Moscow;
-    Nice = Nice; Milan = Milan; Cologne = Cologne; Cracovie = Cracow; Anvers = Antwerp; Séville = Seville;
-    Gand = Ghent; Édimbourg = Edinburgh; Sarajevo = Sarajevo; Kiev = Kiev; Istanbul = Istanbul; Riga = Riga;
-    Tallinn = Tallinn; Vilnius = Vilnius; Venise = Venice; Turin = Turin; Munich = Munich; Pékin = Beijing;
-    Bâle = Basel; Oslo = Oslo; Naples = Naples; Marseille = Marseille; Salonique = Thessaloniki"""
+    Nice = Nice; Milan = Milan; Cologne = Cologne; Cracovie = Cracow; Anvers = Antwerp; Édimbourg = Edinburgh; Kiev = Kiev; Venise = Venice; Munich = Munich; Pékin = Beijing; Marseille = Marseille"""
 
 SURNAMES = """Lambert Novak Rossi Schmidt Garcia Silva Jansen Nielsen Kowalski Murphy Weber Moreau Dubois Lindqvist
-    Santini Keller Ferreira Nowak Horvat Byrne Fischer Almeida Virtanen Bianchi Larsen Dupont Petrov Wagner Romano
-    Martin Johansson Costa Vermeulen Kaminski Hansen Marino Delgado Popescu Andersen Moretti Becker Duarte Girard
-    Korhonen Walsh Ricci Mendes Svoboda Lefebvre Hoffmann Ortega Conti Nyman Barbier Zielinski Kelly Navarro
-    Tavares Dvorak Berger Gallo Perrin Salo Ionescu Kovac Vidal Bauer Rinaldi Teixeira Mazur Fontaine Doyle
-    Eriksson Pereira Szabo Lorenzo Vogel Castelli Olsen Monnier Krause Leclerc Tamm Borg Zahra Ozola
-    Stanek Farkas Greco Pinto Lehtonen Brunner Quintana Verdier Hakala Toth Sokolov Rasmussen Albrecht"""
+    Santini Keller Ferreira Nowak Horvat Byrne Fischer Almeida Virtanen Bianchi Larsen Dupont Petrov
+    Wagner Romano Martin Johansson Costa Vermeulen Kaminski Hansen Marino Delgado Popescu Andersen
+    Moretti Becker Duarte Girard Korhonen Walsh Ricci Mendes Svoboda Lefebvre Hoffmann Ortega Conti
+    Nyman Barbier Zielinski Kelly Navarro Tavares Dvorak Berger"""

@@ -4,38 +4,13 @@ A pattern takes the drawing machine and returns a statement in both languages, u
 """
 
 from hotloop.data.text.parliament.clauses import (
-    COMPOUND,
-    Clauses,
-    Negation,
-    english_verb_group,
-    french_verb,
-    object_of,
-    words,
-)
-from hotloop.data.text.parliament.frames import NUMBERS, dated, number, time
+    AFFIRMED, DEVOIR, Clauses, Negation, english_verb_group, french_verb, object_of, words,
+)  # fmt: skip
+from hotloop.data.text.parliament.frames import MANY, dated, number, timed_clause
 from hotloop.data.text.parliament.lexicon import Pair, Pool, Verb, pairs
 from hotloop.data.text.parliament.lexicon import verb as read_verb
-from hotloop.data.text.parliament.morphology import (
-    CONDITIONAL,
-    FUTURE,
-    IL,
-    PAST,
-    PLUPERFECT,
-    PRESENT,
-    SUBJUNCTIVE,
-)
-from hotloop.data.text.parliament.phrases import (
-    HE_FR,
-    HIM,
-    HIM_FR,
-    I,
-    Phrase,
-    REFLEXIVE,
-    WE,
-    YOU,
-    definite,
-    pronoun,
-)
+from hotloop.data.text.parliament.morphology import CONDITIONAL, FUTURE, IL, PAST, PLUPERFECT, PRESENT, SUBJUNCTIVE
+from hotloop.data.text.parliament.phrases import HE_FR, HIM, HIM_FR, WE, Phrase, definite
 
 NOT = Negation("pas", "not")
 CAUSES = pairs("parce que = because; car = because; puisque = since")
@@ -66,16 +41,15 @@ montrer|e|-|R|show
 transmettre|e|-|R|forward
 expliquer|e|-|M|explain
 proposer|e|-|M|propose""".splitlines()])  # fmt: skip
-ATTENDING = [read_verb(line) for line in ("participer à|e|-|E|take part in", "assister à|e|-|E|attend",
-                                           "renoncer à|e|-|E|give up")]  # fmt: skip
+ATTENDING = [read_verb(line) for line in ("participer à|e|-|E|take part in", "assister à|e|-|E|attend")]
 HEEDING = [read_verb(line) for line in ("tenir compte de|s|-|R|take account of", "parler de|e|-|R|speak about",
                                          "discuter de|e|-|R|discuss", "prendre note de|e|-|R|take note of")]  # fmt: skip
 MAKING = [read_verb(line) for line in ("préparer|a|-|T|prepare", "étudier|a|-|T|study", "examiner|a|-|T|examine",
                                         "négocier|a|-|C|negotiate", "bloquer|s|-|T|block", "soutenir|s|-|T|support",
                                         "défendre|s|-|G|defend", "combattre|a|-|P|fight", "attendre|a|-|T|await")]  # fmt: skip
-MOVEMENTS = [read_verb(line) for line in ("augmenter|e|-|-|increase", "diminuer|e|-|-|decrease",
-                                           "reculer|e|-|-|fall", "progresser|e|-|-|rise", "doubler|e|-|-|double")]  # fmt: skip
-VENIR, ETRE_SUR_LE_POINT = read_verb("venir|s|-|-|come"), Pair("sur le point", "about")
+VENIR, ARRIVER = read_verb("venir|e|-|-|come"), read_verb("arriver|e|-|-|arrive in")
+DEMANDER = read_verb("demander|s|-|-|ask")
+ORGANISER, PREPARER = read_verb("organiser|e|-|E|organise"), read_verb("préparer|e|-|E|prepare")
 
 
 def join(*parts: Pair) -> Pair:
@@ -109,7 +83,7 @@ def about_it(verb: Verb, tense: int, subject: Phrase, target: Phrase, negation: 
 OPENING = {letter: Pool([read_verb(line + "|e|A|-|" + english) for line, english in rows]) for letter, rows in {
     "T": (("présenter", "present"), ("proposer", "propose"), ("modifier", "amend"), ("publier", "publish"),
           ("réviser", "revise"), ("rédiger", "draft")),
-    "R": (("publier", "publish"), ("présenter", "present"), ("rédiger", "draft"), ("distribuer", "distribute"),
+    "R": (("publier", "publish"), ("présenter", "present"), ("rédiger", "draft"), 
           ("commander", "commission")),
     "C": (("négocier", "negotiate"), ("proposer", "propose"), ("préparer", "prepare"), ("signer", "sign")),
     "M": (("proposer", "propose"), ("annoncer", "announce"), ("présenter", "present"), ("préparer", "prepare")),
@@ -137,23 +111,23 @@ def report(g: Clauses) -> Pair:
     verb = g.draw(g.lexicon.saying)
     subject = g.words.speaker()
     if verb.aspect == "e" or g.chance(0.25):
-        inner = g.clause(CONDITIONAL if g.chance(0.5) else PLUPERFECT)
+        inner = g.clause(CONDITIONAL if g.chance(0.3) else PLUPERFECT)
         head = g.conjugated(verb, PAST, subject)
     else:
         tense = g.tense()
-        inner = dated(g, tense, g.clause(tense), 0.25)
-        head = g.conjugated(verb, PRESENT, subject, NOT if verb.english[0] in ("think", "believe") and g.chance(0) else Negation("", ""))
+        inner = timed_clause(g, tense, 0.25)
+        head = g.conjugated(verb, PRESENT, subject)
     return join(said(subject), head, lit("que", "that"), inner)
 
 
 def fact(g: Clauses) -> Pair:
     tense = g.tense()
-    return join(g.draw(FACTS), dated(g, tense, g.clause(tense), 0.3))
+    return join(g.draw(FACTS), timed_clause(g, tense, 0.3))
 
 
 def wish(g: Clauses) -> Pair:
     """il faut que le Conseil adopte le rapport: it is necessary that the Council adopt it, with should"""
-    subject = g.words.agent() if g.chance(0.75) else WE
+    subject = g.words.agent()
     action = g.action(subject)
     french = french_verb(action.verb, SUBJUNCTIVE, subject)
     english = words("should", action.verb.english[0], action.verb.particle, action.target.en)
@@ -196,7 +170,7 @@ def pronoun_contrast(g: Clauses) -> Pair:
     target = g.object(letter, subject=subject, denied=True)
     other = again(g, subject)
     tense = PAST if g.chance(0.75) else FUTURE
-    negation = NOT if g.chance(0.6) else Negation("", "")
+    negation = NOT if g.chance(0.6) else AFFIRMED
     link = lit(", mais", ", but") if negation.fr else lit(" et", " and")
     group = g.conjugated(first, tense, subject)
     reply = about_it(second, tense, other, target, negation)
@@ -212,7 +186,7 @@ def same_subject(g: Clauses) -> Pair:
     first, second = opened_and_done(g, letter)
     subject = g.words.agent()
     target = g.object(letter, subject=subject, denied=True)
-    negation = NOT if g.chance(0.6) else Negation("", "")
+    negation = NOT if g.chance(0.6) else AFFIRMED
     link = lit(", mais", ", but") if negation.fr else lit(" et", " and")
     group, reply = g.conjugated(first, PAST, subject), about_it(second, PAST, subject, target, negation)
     return Pair(
@@ -305,7 +279,7 @@ def some_of_them(g: Clauses) -> Pair:
     subject = g.words.agent()
     first, verb = opened_and_done(g, letter)
     noun = g.draw(g.lexicon.nouns[letter])
-    many = g.draw(NUMBERS)
+    many = g.draw(MANY)
     few = g.one_of((lit("deux", "two"), lit("trois", "three"), lit("quatre", "four"), lit("un{} seul{}", "one")))
     few = Pair(few.fr.format(*(("e",) * 2 if noun.feminine else ("",) * 2)), few.en)
     other = again(g, subject)
@@ -335,7 +309,7 @@ def gave_him(g: Clauses) -> Pair:
     moving = g.moving(PAST, guest) if g.chance(0.3) else None
     if moving is None:
         city = g.draw(g.lexicon.cities)
-        moving = lit(f"{french_verb(ARRIVING, PAST, guest)} à {city.fr}", f"arrived in {city.en}")
+        moving = lit(f"{french_verb(ARRIVER, PAST, guest)} à {city.fr}", f"arrived in {city.en}")
     verb = g.draw(GIVING)
     gift = g.object(verb.objects, denied=True)
     host = g.receiver(guest) if g.chance(0.6) else WE
@@ -346,26 +320,20 @@ def gave_him(g: Clauses) -> Pair:
     )
 
 
-ARRIVING = read_verb("arriver|e|-|-|arrive in")
-
-
 def took_part(g: Clauses) -> Pair:
     """la Grèce a organisé la conférence, mais nous n'y avons pas participé"""
     host = g.words.agent()
     event = g.words.event(definite_only=True)
     other = again(g, host)
-    verb = g.one_of(ATTENDING[:2])
-    prepared = g.one_of((read_organise, read_prepare))
-    negation = NOT if g.chance(0.6) else Negation("", "")
+    verb = g.one_of(ATTENDING)
+    prepared = g.one_of((ORGANISER, PREPARER))
+    negation = NOT if g.chance(0.6) else AFFIRMED
     link = lit(", mais", ", but") if negation.fr else lit(" et", " and")
     it = HIM[event.pronoun]
     return Pair(
         f"{host.fr} {french_verb(prepared, PAST, host)} {event.fr}{link.fr} {other.fr} {french_verb(verb, PAST, other, negation=negation.fr, clitic='y')}",
         f"{host.en} {english_verb_group(prepared, PAST, host)} {event.en}{link.en} {other.en} {english_verb_group(verb, PAST, other, negation=negation.en)} {it}",
     )
-
-
-read_organise, read_prepare = read_verb("organiser|e|-|E|organise"), read_verb("préparer|e|-|E|prepare")
 
 
 def took_account(g: Clauses) -> Pair:
@@ -375,7 +343,7 @@ def took_account(g: Clauses) -> Pair:
     text = g.object(letter, denied=True, subject=author)
     verb, other = g.one_of(HEEDING), again(g, author)
     first = g.draw(OPENING[letter])
-    negation = NOT if g.chance(0.7) else Negation("", "")
+    negation = NOT if g.chance(0.7) else AFFIRMED
     link = lit(", mais", ", but") if negation.fr else lit(" et", " and")
     return Pair(
         f"{author.fr} {french_verb(first, PAST, author)} {text.fr}{link.fr} {other.fr} {french_verb(verb, PAST, other, negation=negation.fr, clitic='en')}",
@@ -405,10 +373,10 @@ def must_it(g: Clauses) -> Pair:
     verb = g.draw(g.lexicon.direct[letter])
     him = object_pronoun(target)
     subject = WE if g.chance(0.5) else g.words.agent()
-    finite = {"nous": lit("devons", "must"), "": lit("doivent" if subject.person == 4 else "doit", "must")}["nous" if subject is WE else ""]
+    doit = DEVOIR.simple[PRESENT][subject.person]
     return Pair(
-        f"{target.fr} {state.fr} et {subject.fr} {finite.fr} {him.fr} {verb.french.infinitive}",
-        f"{target.en} {state.en} and {subject.en} {finite.en} {words(verb.english[0], verb.particle)} {him.en}",
+        f"{target.fr} {state.fr} et {subject.fr} {doit} {him.fr} {verb.french.infinitive}",
+        f"{target.en} {state.en} and {subject.en} must {words(verb.english[0], verb.particle)} {him.en}",
     )
 
 
@@ -473,7 +441,7 @@ def in_order_to(g: Clauses) -> Pair:
     main = g.transitive(PAST if g.chance(0.5) else FUTURE, subject)
     verb = g.draw(g.lexicon.help)
     target = g.object(g.one_of(verb.objects))
-    link = g.one_of((lit("afin de", "in order to"), lit("pour mieux", "to better")))
+    link = g.one_of((lit("afin de", "in order to"), lit("pour", "to")))
     return join(said(subject), main, lit(f"{link.fr} {verb.french.infinitive} {target.fr}", f"{link.en} {words(verb.english[0], verb.particle)} {target.en}"))
 
 
@@ -518,10 +486,9 @@ def call_on(g: Clauses) -> Pair:
     action = g.action(receiver).infinitive()
     tense = g.one_of((PAST, PAST, PRESENT, FUTURE))
     if g.chance(0.5):
-        demander = read_ask
         return Pair(
-            f"{subject.fr} {french_verb(demander, tense, subject)} {receiver.to} de {action.fr}",
-            f"{subject.en} {english_verb_group(demander, tense, subject)} {receiver.en} to {action.en}",
+            f"{subject.fr} {french_verb(DEMANDER, tense, subject)} {receiver.to} de {action.fr}",
+            f"{subject.en} {english_verb_group(DEMANDER, tense, subject)} {receiver.en} to {action.en}",
         )
     verb = g.one_of(CALLS)
     if tense == PRESENT and verb.aspect == "e":
@@ -533,17 +500,14 @@ def call_on(g: Clauses) -> Pair:
     )
 
 
-read_ask = read_verb("demander|s|-|-|ask")
-
-
 def neither(g: Clauses) -> Pair:
     """ni la Commission ni le Conseil n'ont adopté le rapport"""
     first = g.words.agent(plain=True)
     second = g.receiver(first)
     both = Phrase("", "", "", "", 2, "they", 4)
-    verb = g.verb(PAST)
+    verb = g.verb(PAST, both)
     while verb.with_etre:
-        verb = g.verb(PAST)
+        verb = g.verb(PAST, both)
     target = g.object(g.one_of(verb.objects), denied=True)
     french = french_verb(verb, PAST, both)
     return Pair(
@@ -584,9 +548,3 @@ def reasons(g: Clauses) -> Pair:
     what = g.one_of((lit("raisons de", "reasons to"), lit("façons de", "ways to"), lit("moyens de", "means to"), lit("occasions de", "opportunities to")))
     return join(lit(f"il y a {count.fr} {what.fr}", f"there are {count.en} {what.en}"), g.infinitive(WE))
 
-
-def later(g: Clauses, tense: int) -> Pair:
-    return time(g, tense)
-
-
-_UNUSED = (REFLEXIVE, I, YOU, pronoun, COMPOUND, MOVEMENTS, ETRE_SUR_LE_POINT)

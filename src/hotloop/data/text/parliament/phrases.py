@@ -54,7 +54,7 @@ NO_TOPIC = {"statute", "agenda", "budget", "draft budget", "amending budget", "a
             "code of conduct", "mandate", "speech", "list", "road map", "work programme", "framework decision",
             "map", "questionnaire", "brochure", "pact", "motion", "annex", "charter"}  # fmt: skip
 WITH_AIM = {"programme", "project", "strategy", "plan", "measure", "initiative", "policy", "campaign", "pilot project"}  # fmt: skip
-ONLY_INDEFINITE = {"genuine", "good", "bad", "other", "brief", "far-reaching"}  # adjectives before the noun
+ONLY_INDEFINITE = {"genuine", "good", "bad", "other", "brief", "far-reaching", "heavy"}  # adjectives before the noun
 BODIES = {"company", "region", "island", "city", "university", "trade union", "minority", "hospital", "small business",
           "library", "family"}  # groups that are no people: "that" in English, not "who"  # fmt: skip
 REGIONS = (
@@ -223,7 +223,7 @@ class Words:
         noun = self.draw(lex.nouns[letter])
         kind = "text" if letter in "TRC" else "body" if letter == "B" else "measure"
         plural = self.chance(0.2)
-        before = self.draw(lex.before[kind]) if self.chance(0.13) else None
+        before = self.draw(lex.before["norm" if letter == "N" else kind]) if self.chance(0.13) else None
         after = None
         owner = None
         topic = ("", "")
@@ -231,7 +231,7 @@ class Words:
         if draw < 0.24:
             relation = {"M": "measure", "N": "norm", "C": "treaty", "B": "body"}.get(letter, "text")
             after = self.draw(lex.relation[relation])
-        elif draw < 0.36 and letter != "C" and quality:
+        elif draw < 0.36 and letter != "C" and quality and before is None:
             after = self.draw(lex.quality[kind])
         if letter in "TRC" and self.chance(0.3) and noun.english[0] not in NO_TOPIC:
             theme = definite(self.draw(lex.generic["D"]))
@@ -323,7 +323,7 @@ class Words:
         noun = self.draw(lex.nouns["E"])
         after = None
         draw = self.random()
-        if draw < 0.3:
+        if draw < 0.3 and noun.english[0] not in ("vote", "election", "referendum", "sitting"):
             after = self.draw(lex.relation["event"])
         elif draw < 0.4 and quality:
             after = self.draw(lex.quality["event"])
@@ -386,6 +386,6 @@ class Words:
         return definite(Name("la", f"commission {theme.de}", 1, f"the committee on {theme.en}", "it"))
 
     def speaker(self) -> Phrase:
-        """An agent, or nous, je or vous."""
+        """An agent, or nous or je."""
         draw = self.random()
-        return WE if draw < 0.16 else I if draw < 0.22 else YOU if draw < 0.26 else self.agent()
+        return WE if draw < 0.16 else I if draw < 0.22 else self.agent()

@@ -1,22 +1,30 @@
 """Questions, appeals, figures and the set phrases of a sitting."""
 
-from hotloop.data.text.parliament.clauses import AVOIR_LIEU, COMPOUND, Clauses, object_of, words
-from hotloop.data.text.parliament.frames import DAYS, number, time
-from hotloop.data.text.parliament.lexicon import Pair, Verb, pairs
+from hotloop.data.text.parliament.clauses import (
+    AVOIR_LIEU, COMPOUND, Action, Clauses, english_verb_group, french_verb, object_of, words,
+)  # fmt: skip
+from hotloop.data.text.parliament.frames import DAYS, number
+from hotloop.data.text.parliament.lexicon import Name, Pair, Pool, Verb, pairs
 from hotloop.data.text.parliament.lexicon import verb as read_verb
-from hotloop.data.text.parliament.morphology import CONDITIONAL, FUTURE, IL, NOUS, PAST, PRESENT, VOUS
+from hotloop.data.text.parliament.morphology import CONDITIONAL, FUTURE, IL, NOUS, PAST, PERFECT, PRESENT, VOUS
 from hotloop.data.text.parliament.patterns import join, lit, said
 from hotloop.data.text.parliament.phrases import AVOIR, BE, ETRE, HE_FR, REFLEXIVE, WE, YOU, I, Phrase, definite
 
 INTERROGATIVES = pairs("pourquoi = why; quand = when; comment = how")
 MOVEMENTS = [read_verb(line) for line in ("augmenter|e|-|-|increase", "diminuer|e|-|-|decrease",
                                            "reculer|e|-|-|fall", "progresser|e|-|-|rise")]  # fmt: skip
+MEASURED = Pool([Name(*row, "it") for row in (
+    ("le", "chômage", 0, "unemployment"), ("la", "pauvreté", 1, "poverty"), ("la", "criminalité", 1, "crime"),
+    ("la", "pollution", 1, "pollution"), ("la", "dette publique", 1, "public debt"), ("la", "fraude", 1, "fraud"),
+    ("le", "déficit budgétaire", 0, "the budget deficit"), ("la", "consommation", 1, "consumption"),
+    ("la", "production", 1, "production"), ("le", "prix du pain", 0, "the price of bread"),
+    ("la", "population", 1, "the population"))])  # fmt: skip
 PROCEDURE = pairs("""le débat est clos = the debate is closed; la séance est ouverte = the sitting is open;
     la séance est levée = the sitting is closed; le point suivant est le vote = the next item is the vote;
     il n'y a pas d'objections = there are no objections; nous passons au vote = we now proceed to the vote;
     le procès-verbal a été approuvé = the minutes were approved; la discussion commune est close =
     the joint debate is closed; je vous remercie de votre attention = thank you for your attention;
-    merci beaucoup = thank you very much; vous avez la parole = you have the floor;
+    merci beaucoup de votre aide = thank you very much for your help; vous avez la parole = you have the floor;
     je vous souhaite la bienvenue = I welcome you; je partage votre avis = I share your view;
     je ne suis pas d'accord = I do not agree; nous en prenons note = we take note of it;
     la séance est suspendue = the sitting is suspended; la question est close = the matter is closed;
@@ -26,6 +34,12 @@ PROCEDURE = pairs("""le débat est clos = the debate is closed; la séance est o
 UNWANTED = [read_verb(line) for line in ("oublier|e|-|XXG|forget", "négliger|s|-|XG|neglect", "bloquer|s|-|TMC|block",
                                           "sous-estimer|s|-|P|underestimate", "abandonner|e|-|MCX|abandon",
                                           "rejeter|e|-|TM|reject", "décevoir|e|-|X|disappoint")]  # fmt: skip
+
+WANTED = [read_verb(line) for line in ("soutenir|s|-|TTMX|support", "défendre|s|-|GMX|defend", "adopter|e|-|TTM|adopt",
+                                        "examiner|a|-|TRC|examine", "rejeter|e|-|TMN|reject", "protéger|s|-|XG|protect",
+                                        "combattre|a|-|P|fight", "aider|a|-|X|help", "voter pour|e|-|T|vote for",
+                                        "consulter|a|-|XO|consult", "tenir compte de|s|-|TR|take account of",
+                                        "mettre fin à|e|-|P|put an end to", "parler de|a|-|TPE|speak about")]  # fmt: skip
 
 
 def french_inverted(verb: Verb, tense: int, subject: Phrase, *, negation: str = "") -> str:
@@ -57,7 +71,7 @@ def english_inverted(verb: Verb, tense: int, subject: Phrase, *, negation: str =
 
 
 def _asked(g: Clauses, subject: Phrase, tense: int, *, negation_chance: float = 0.2) -> Pair:
-    verb = g.verb(tense)
+    verb = g.verb(tense, subject)
     denied = g.chance(negation_chance)
     target = g.object(g.one_of(verb.objects), denied=denied, subject=subject)
     french = french_inverted(verb, tense, subject, negation="pas" if denied else "")
@@ -100,7 +114,7 @@ def polite(g: Clauses) -> Pair:
     if "confirm" in ask.en:
         word = lit("que", "that")
     subject = g.words.agent()
-    return join(ask, word, said(subject), g.transitive(PAST if g.chance(0.7) else FUTURE, subject))
+    return join(ask, word, said(subject), g.transitive(PAST if g.chance(0.7) else FUTURE, subject, affirmed=True))
 
 
 def how_many(g: Clauses) -> Pair:
@@ -111,7 +125,7 @@ def how_many(g: Clauses) -> Pair:
 
 
 def _direct(g: Clauses) -> Verb:
-    return g.verb(PAST, direct=True)
+    return g.verb(PAST, WE, direct=True)
 
 
 def who(g: Clauses) -> Pair:
@@ -155,13 +169,9 @@ def objectives(g: Clauses) -> Pair:
 
 def let_us(g: Clauses) -> Pair:
     """examinons ce rapport: let us examine this report; n'oublions pas les pêcheurs"""
-    action = g.action(WE)
-    while action.verb.reflexive:
-        action = g.action(WE)
     denied = g.chance(0.25)
-    if denied:
-        verb = g.one_of(UNWANTED)
-        action = action._replace(verb=verb, target=g.object(g.one_of(verb.objects), denied=True))
+    verb = g.one_of(UNWANTED if denied else WANTED)
+    action = Action(verb, g.object(g.one_of(verb.objects), denied=denied), WE)
     form = action.verb.french.simple[PRESENT][NOUS]
     french = words("ne" if denied else "", form, "pas" if denied else "", action.verb.middle, object_of(action.verb, action.target))
     return lit(french, f"let us {'not ' if denied else ''}{action.infinitive().en}")
@@ -195,7 +205,7 @@ def vote_count(g: Clauses) -> Pair:
     """le rapport a été adopté par 250 voix contre 120"""
     target = g.words.document("T", definite_only=True)
     adopted = g.one_of(((("adopté", "adoptée", "adoptés", "adoptées"), "adopted"), (("rejeté", "rejetée", "rejetés", "rejetées"), "rejected")))
-    many, few = 200 + 10 * int(30 * g.words.random()), 10 * int(1 + 18 * g.words.random())
+    many, few = 240 + 20 * int(15 * g.words.random()), 20 * int(1 + 11 * g.words.random())
     avoir = "ont" if target.agreement > 1 else "a"
     be = "were" if target.agreement > 1 else "was"
     return lit(
@@ -208,7 +218,7 @@ def money(g: Clauses) -> Pair:
     """la Commission consacrera 120 millions d'euros à la recherche: will spend EUR 120 million on research"""
     agent = definite(g.draw(g.lexicon.institutions if g.chance(0.5) else g.lexicon.countries))
     theme = definite(g.draw(g.lexicon.generic["D"]))
-    amount = 5 * int(1 + 40 * g.words.random() ** 2)
+    amount = 10 * int(1 + 20 * g.words.random() ** 2)
     unit = g.one_of((("millions", "million"), ("milliards", "billion")))
     plural = agent.agreement > 1
     how = g.one_of(((("ont consacré" if plural else "a consacré"), "spent"), (("consacreront" if plural else "consacrera"), "will spend"),
@@ -217,15 +227,22 @@ def money(g: Clauses) -> Pair:
 
 
 def percentage(g: Clauses) -> Pair:
-    """le chômage a reculé de 15 % en Espagne en 2004"""
-    what = definite(g.draw(g.lexicon.generic["P"]))
+    """en 2004, le chômage a reculé de 15 % en Espagne"""
+    what = definite(g.draw(MEASURED))
     verb = g.one_of(MOVEMENTS)
-    share = int(2 + 48 * g.words.random() ** 2)
+    share = int(2 + 28 * g.words.random() ** 2)
     place = g.words.region()
-    tense = PAST if g.chance(0.7) else FUTURE
-    when = time(g, tense)
-    group = g.conjugated(verb, tense, what)
-    return lit(f"{when.fr}, {what.fr} {group.fr} de {share} % {place.fr}", f"{when.en}, {what.en} {group.en} by {share}% {place.en}")
+    if g.chance(0.7):
+        tense, year = PAST, 2010 - int(18 * g.words.random() ** 2)
+        when = g.one_of((lit(f"en {year}", f"in {year}"), lit("l'année dernière", "last year"), lit(f"depuis {year}", f"since {year}")))
+        if when.fr.startswith("depuis"):
+            tense = PERFECT
+    else:
+        tense, year = FUTURE, 2012 + int(14 * g.words.random() ** 2)
+        when = g.one_of((lit(f"d'ici à {year}", f"by {year}"), lit("l'année prochaine", "next year")))
+    french = french_verb(verb, tense, what)
+    english = f"has {verb.english[3]}" if tense == PERFECT else english_verb_group(verb, tense, what)
+    return lit(f"{when.fr}, {what.fr} {french} de {share} % {place.fr}", f"{when.en}, {what.en} {english} by {share}% {place.en}")
 
 
 def scheduled(g: Clauses) -> Pair:

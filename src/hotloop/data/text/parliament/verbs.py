@@ -23,7 +23,6 @@ aider|a|E|X|help
 condamner|s|S|PPN|condemn
 modifier|e|A|TTCM|amend
 signer|e|A|CC|sign
-promouvoir|s|E|G|promote
 renforcer|a|E|GGN|strengthen
 s'opposer à|s|S|TTCMN|oppose
 participer à|a|A|E|take part in
@@ -48,12 +47,10 @@ lire|a|C|TRR|read
 représenter|i|S|XX|represent
 introduire|e|A|NN|introduce
 informer|e|A|OX|inform
-évaluer|a|C|TM|assess
 imposer|e|A|NN|impose
 discuter de|a|S|TMCRP|discuss
 supprimer|e|A|NN|abolish
-analyser|a|C|TRP|analyse
-améliorer|a|E|GT|improve
+améliorer|a|E|TM|improve
 renoncer à|e|A|MNC|give up
 organiser|a|A|E|organise
 assister à|e|-|E|attend
@@ -62,10 +59,8 @@ oublier|e|-|XG|forget
 écouter|a|C|XO|listen to
 mettre en œuvre|a|E|MMT|implement
 annoncer|e|A|MN|announce
-insister sur|s|S|G|insist on
 parler de|a|S|PTME|speak about
 compter sur|i|S|XO|count on
-contester|s|S|TN|challenge
 négliger|s|-|XG|neglect
 accepter|e|A|TNC|accept
 ratifier|e|A|CC|ratify
@@ -74,11 +69,7 @@ remercier|e|S|OX|thank
 convaincre|e|-|OX|convince
 menacer|s|S|X|threaten
 rédiger|a|C|TR|draft
-défier|e|S|O|defy
 étendre|e|E|MN|extend
-simplifier|a|E|NT|simplify
-corriger|e|A|TR|correct
-mentionner|e|A|TRP|mention
 sous-estimer|s|S|P|underestimate
 éliminer|e|E|P|eliminate
 mettre fin à|e|A|P|put an end to
@@ -86,43 +77,23 @@ faire confiance à|i|S|OX|trust
 prendre note de|e|A|TR|take note of
 se prononcer sur|e|A|TN|give a view on
 contribuer à|s|E|G|contribute to
-abandonner|e|A|MC|abandon
-rassurer|e|S|XO|reassure
 conclure|e|A|C|conclude
-reporter|e|A|E|postpone
-annuler|e|A|E|cancel
-traduire|a|-|RT|translate
-interroger|e|A|O|question
 recevoir|e|A|OX|receive
 inviter|e|A|OX|invite
-coordonner|a|E|M|coordinate
-assouplir|e|E|N|relax
-durcir|e|E|N|toughen
 décevoir|e|S|X|disappoint
-relancer|e|A|M|relaunch
-favoriser|s|E|G|foster
-sauvegarder|s|E|G|safeguard
-résumer|e|A|RT|summarise
 transmettre|e|A|RT|forward
-distribuer|e|A|R|distribute
-archiver|e|A|R|archive
-fermer|e|A|B|close
-superviser|s|-|B|supervise
-rénover|a|-|B|renovate
-agrandir|e|-|B|enlarge"""
+fermer|e|A|B|close"""
 
 # Text or measure does something to people, goals or problems.
 EFFECTS = """protéger|s|E|XXG|protect
 concerner|s|-|XXD|concern
 renforcer|s|E|G|strengthen
 aider|s|E|X|help
-menacer|s|S|XXG|threaten
-améliorer|s|E|G|improve
+menacer|s|-|XXG|threaten
 réduire|s|E|P|reduce
 favoriser|s|E|XG|favour
 affaiblir|s|E|GX|weaken
 encourager|s|E|XG|encourage
-décourager|s|E|X|discourage
 aggraver|s|E|P|aggravate
 limiter|s|E|PG|limit
 couvrir|s|E|D|cover"""
@@ -131,7 +102,6 @@ couvrir|s|E|D|cover"""
 HELP = """protéger|s|E|XXG|protect
 aider|s|E|X|help
 renforcer|s|E|G|strengthen
-améliorer|s|E|G|improve
 réduire|s|E|PP|reduce
 combattre|s|E|PP|combat
 garantir|s|E|G|guarantee
@@ -140,19 +110,15 @@ favoriser|s|E|XG|favour
 encourager|s|E|XG|encourage
 prévenir|s|E|P|prevent
 soutenir|s|S|X|support
-rassurer|s|S|X|reassure
 sauver|s|-|X|save"""
 
 # A problem does something to people or goals.
-AFFLICTIONS = """menacer|s|S|XXG|threaten
+AFFLICTIONS = """menacer|s|-|XXG|threaten
 toucher|s|-|XX|affect
-inquiéter|s|S|XO|worry
+inquiéter|s|-|XO|worry
 affaiblir|s|E|GX|weaken
 frapper|s|-|X|hit
-compromettre|s|S|G|jeopardise
-décourager|s|S|X|discourage
-freiner|s|E|G|slow down
-ruiner|s|-|X|ruin"""
+compromettre|s|-|G|jeopardise"""
 
 # With a clause: dire que.
 SAYING = """dire|e|-|-|say
@@ -171,12 +137,7 @@ annoncer|e|-|-|announce
 reconnaître|s|-|-|acknowledge
 rappeler|e|-|-|point out
 ajouter|e|-|-|add
-promettre|e|-|-|promise
-admettre|s|-|-|admit
-supposer|i|-|-|assume
-soupçonner|i|-|-|suspect
-répéter|e|-|-|repeat
-insinuer|e|-|-|insinuate"""
+admettre|s|-|-|admit"""
 
 # With an infinitive: vouloir faire, refuser de faire.
 CONTROL = """vouloir|i|-|-|want to
@@ -193,14 +154,12 @@ commencer à|e|-|-|begin to
 hésiter à|s|-|-|hesitate to
 envisager de|a|-|-|plan to
 réussir à|e|-|-|manage to
-tenter de|a|-|-|attempt to
 renoncer à|e|-|-|decline to
 s'engager à|e|-|-|undertake to
 menacer de|s|-|-|threaten to
 choisir de|e|-|-|choose to
 se préparer à|a|-|-|prepare to
-oublier de|e|-|-|forget to
-jurer de|e|-|-|swear to"""
+oublier de|e|-|-|forget to"""
 
 # Something to somebody.
 GIVING = """présenter|e|A|TRM|present

@@ -1,0 +1,151 @@
+"""Whole runs of the tiny model in this process: what lands in the folder, and mistakes told before training."""
+
+import pytest
+
+from hotloop.errors import UserError
+from tests.conftest import ROOT, compose_config, made_pairs, write_bitext
+
+
+def test_a_run_leaves_report_checkpoints_and_the_value_that_was_monitored(train_tiny):
+    run = train_tiny("trainer.max_epochs=2", "test=true")
+    report = run.report
+    assert report["status"] == "finished" and report["seed"] == 1
+    assert [epoch["steps"] for epoch in report["epochs"]] == [50, 50]
+    assert {"test/bleu", "test/chrf", "test/loss", "test/perplexity"} <= set(report["metrics"])
+    assert report["data"]["pairs"] == {"train": 200, "valid": 20, "test": 20}
+    assert run.last.is_file() and report["best_checkpoint"]
+    assert run.value == pytest.approx(min(epoch["val_loss"] for epoch in report["epochs"]))
+
+
+def test_the_model_learns(train_tiny):
+    losses = train_tiny("trainer.max_epochs=6", "optimizer.lr=1e-2").losses
+    assert losses[-1] < 0.8 * losses[0]
+
+
+@pytest.mark.parametrize(
+    "overrides",
+    [
+        ("model=seq2seq",),
+        ("model.attention=concat",),
+        ("model.decoding=stepwise",),
+        ("optimizer=rmsprop",),
+        ("optimizer=sgd", "scheduler=linear"),
+        ("optimizer=adam", "scheduler=inverse_sqrt"),
+        ("optimizer=adagrad", "scheduler=cosine"),
+        ("precision=bf16-mixed",),
+        ("precision=bf16-true",),
+        ("precision=64-true",),
+        ("data.max_tokens=64",),
+        ("data.bucketing=false",),
+        ("data.tokenizer.kind=bpe", "data.tokenizer.shared=true", "data.tokenizer.vocabulary_size=120"),
+        ("data.tokenizer.kind=unigram", "data.tokenizer.vocabulary_size=120"),
+        ("task.projection_chunk=7", "task.label_smoothing=0"),
+        ("task.beam_size=3", "task.decode_sentences=5"),
+        ("task.decode_every=0",),
+        ("trainer.gradient_clip_val=null",),
+        ("trainer.gradient_clip_val=0.1", "trainer.gradient_clip_algorithm=value"),
+        ("callbacks=early_stopping", "callbacks.progress=null"),
+        ("logger=csv",),
+        ("debug=quick", "data.batch_size=4"),
+        ("debug=anomaly",),
+    ],
+    ids=lambda overrides: " ".join(overrides),
+)
+def test_each_option_trains(train_tiny, overrides):
+    run = train_tiny(*overrides, "trainer.limit_train_batches=5")
+    assert run.report["status"] == "finished"
+    assert run.losses[0] == pytest.approx(3.8, abs=1.5)
+
+
+def refused(train_tiny, *overrides: str, **options) -> str:
+    with pytest.raises(UserError) as caught:
+        train_tiny(*overrides, **options)
+    message = str(caught.value)
+    assert "\n" not in message.strip()
+    return message
+
+
+@pytest.mark.parametrize(
+    ("override", "expected"),
+    [
+        ("model.hidden=0", "hidden"),
+        ("model.hidden=big", "model.hidden='big': expected a whole number"),
+        ("model.hidden=1.5", "model.hidden=1.5: expected a whole number"),
+        ("model.decoder_dropout=1.5", "decoder_dropout"),
+        ("model.attention=dott", "model.attention='dott': expected"),
+        ("optimizer.lr=-1", "optimizer: Invalid learning rate: -1"),
+        ("optimizer.lr=fast", "optimizer.lr='fast'"),
+        ("optimizer.fused=maybe", "optimizer: fused must be true, false or auto"),
+        ("scheduler.warmup_steps=-1", "scheduler: warmup_steps"),
+        ("scheduler.minimum=5", "scheduler: minimum 5"),
+        ("task.label_smoothing=1", "label_smoothing"),
+        ("task.beam_size=0", "beam_size"),
+        ("trainer.max_epochs=many", "trainer.max_epochs='many'"),
+        ("trainer.accelerator=gpuu", "trainer: "),
+        ("trainer.precision=16-mixt", "trainer.precision='16-mixt'"),
+        ("data.batch_size=0", "data.batch_size"),
+        ("data.filters.min_length=200", "min_length"),
+        ("data.tokenizer.kind=words", "data.tokenizer.kind"),
+        ("mode=lowest", "mode='lowest': expected min or max"),
+        ("seed=-1", "seed=-1: expected a whole number"),
+        ("seed=one", "seed='one'"),
+        ("compile=maybe", "compile='maybe'"),
+        ("ckpt_path=/nowhere/x.ckpt", "there is no file /nowhere/x.ckpt"),
+        ("ckpt_path=last", "no run below"),
+        ("callbacks.report._target_=os.system", "refused"),
+        ("model._target_=torch.load", "refused"),
+    ],
+)
+def test_a_wrong_value_is_refused_in_one_line_that_names_it(train_tiny, override, expected):
+    assert expected in refused(train_tiny, override)
+
+
+def test_an_endless_run_needs_a_schedule_without_an_end(train_tiny):
+    assert "set trainer.max_epochs" in refused(train_tiny, "scheduler=cosine", "trainer.max_epochs=-1")
+
+
+def test_a_wrong_model_size_is_told_before_data_is_read(train_tiny, tmp_path):
+    refused(train_tiny, "model.hidden=0")
+    assert not (tmp_path / "cache").exists()
+
+
+def test_model_and_data_of_different_kinds_are_refused(train_tiny, monkeypatch):
+    from hotloop.data.text.bitext import BitextDataModule
+
+    monkeypatch.setattr(BitextDataModule, "kind", "images")
+    assert "works on text but data=" in refused(train_tiny)
+
+
+def test_a_monitor_that_does_not_exist_is_told_with_those_that_do(train_tiny):
+    assert "val/loss" in refused(train_tiny, "monitor=val/blue")
+
+
+@pytest.mark.parametrize("experiment", [p.stem for p in sorted((ROOT / "conf" / "experiment").glob("*.yaml"))])
+def test_every_experiment_trains_on_small_data(train_tiny, tmp_path, experiment):
+    folder = tmp_path / "data"
+    names = ("train", "valid", "val", "test", "test_2016_flickr")
+    for number, name in enumerate(names):
+        pairs = made_pairs(120 if name == "train" else 10, seed=number, longest=24)
+        write_bitext(folder, name, [(f"{fr} " * 6, f"{en} " * 6) for fr, en in pairs])
+    run = train_tiny(
+        f"experiment={experiment}",
+        "model.hidden=8",
+        "model.embedding=8",
+        "data.filters.max_length=500",
+        "trainer.max_epochs=1",
+        "trainer.limit_train_batches=2",
+        "trainer.accelerator=cpu",
+        "logger=none",
+        "callbacks.progress=null",
+        data=folder,
+        tiny=(),
+    )
+    assert run.report["status"] == "finished"
+
+
+@pytest.mark.parametrize(
+    "group", ["model", "data", "optimizer", "scheduler", "precision", "strategy", "callbacks", "logger", "debug"]
+)
+def test_every_option_of_every_group_composes(group):
+    for path in sorted((ROOT / "conf" / group).glob("[!_]*.yaml")):
+        assert compose_config(f"{group}={path.stem}") is not None
