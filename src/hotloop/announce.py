@@ -101,8 +101,7 @@ def next_commands(
 ) -> list[tuple[str, str]]:
     """Commands to paste, each with its purpose."""
     rows = []
-    saver = trainer.checkpoint_callback
-    best, last = getattr(saver, "best_model_path", ""), getattr(saver, "last_model_path", "")
+    best, last = checkpoints(trainer)
     if best:
         best = relative(best)
         rows += [
@@ -122,6 +121,18 @@ def next_commands(
         rows.append(("look", f"tensorboard --logdir {shlex.quote(relative(run_dir))}"))
     rows.append(("report", relative(run_dir / "report.json")))
     return rows
+
+
+def checkpoints(trainer: pl.Trainer) -> tuple[str, str]:
+    """Paths of the best and the newest checkpoint; empty where there is none."""
+    best = last = ""
+    for saver in trainer.checkpoint_callbacks:
+        path = getattr(saver, "best_model_path", "")
+        if getattr(saver, "monitor", None) is None:
+            last = last or path
+        else:
+            best = best or path
+    return best, last
 
 
 def relative(path: str | Path) -> str:

@@ -57,7 +57,7 @@ def train(config: Any) -> float | None:
     announce.start(settings, trainer=trainer, model=model, data=data, choices=choices())
 
     trainer.fit(task, datamodule=data, ckpt_path=resume_from, weights_only=True)
-    best = trainer.checkpoint_callback.best_model_path if trainer.checkpoint_callback else ""  # type: ignore[union-attr]
+    best, _ = announce.checkpoints(trainer)
     value = trainer.callback_metrics.get(settings["monitor"])
     score = getattr(trainer.checkpoint_callback, "best_model_score", None)
     if settings["test"] and not trainer.fast_dev_run:
@@ -88,6 +88,8 @@ def quieten_libraries() -> None:
         logger.handlers.clear()
     warnings.filterwarnings("ignore", message=".*LeafSpec.*is deprecated.*")
     warnings.filterwarnings("ignore", message=".*does not have many workers.*")
+    # The samplers resume within an epoch by the data module's state, which this check does not know of.
+    warnings.filterwarnings("ignore", message=".*your dataloader is not resumable.*")
     warnings.filterwarnings("ignore", message=".*Checkpoint directory .* exists and is not empty.*")
 
 

@@ -38,9 +38,7 @@ def test_e05_attention_in_half_precision(dtype, score, size):
 @pytest.mark.parametrize("attention", [None, *SCORES], ids=str)
 def test_e05_model_trains_in_half_precision(dtype, attention):
     torch.manual_seed(0)
-    model = Seq2Seq(
-        source_vocabulary=20, target_vocabulary=20, embedding=16, hidden=32, attention=attention
-    ).to(dtype)
+    model = Seq2Seq(source_vocabulary=20, target_vocabulary=20, embedding=16, hidden=32, attention=attention).to(dtype)
     source, target_in = torch.randint(4, 20, (2, 4)), torch.randint(4, 20, (2, 5))
     logits = model.project(model(source, LENGTHS, target_in, torch.tensor([5, 5])))
     loss = F.cross_entropy(logits.flatten(0, 1).float(), torch.randint(4, 20, (10,)))

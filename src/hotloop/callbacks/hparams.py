@@ -8,6 +8,7 @@ from typing import Any
 import lightning.pytorch as pl
 import yaml
 
+from hotloop.callbacks.json_file import as_json
 from hotloop.callbacks.tensorboard import escape_code, tensorboard_loggers
 
 SUFFIX = ".hparams"  # of the event file that this callback owns and rewrites
@@ -17,7 +18,8 @@ Scalar = bool | int | float | str
 def flat_scalars(config: Mapping[str, Any], *, skip: Sequence[str] = ()) -> dict[str, Scalar]:
     """A nested configuration as `{"optimizer.lr": 0.001, …}`.
 
-    Lists become one string, None is left out (TensorBoard shows an empty cell).
+    `model._target_: hotloop.models.seq2seq.Seq2Seq` becomes `model: Seq2Seq`, a list one string; None is left
+    out (TensorBoard shows an empty cell).
 
     Args:
         config: plain nested dict.
@@ -28,7 +30,10 @@ def flat_scalars(config: Mapping[str, Any], *, skip: Sequence[str] = ()) -> dict
     def walk(prefix: str, value: Any) -> None:
         if isinstance(value, Mapping):
             for key, item in value.items():
-                walk(f"{prefix}.{key}" if prefix else str(key), item)
+                if key == "_target_" and prefix:
+                    flat[prefix] = str(item).rpartition(".")[2]
+                else:
+                    walk(f"{prefix}.{key}" if prefix else str(key), item)
         elif isinstance(value, (bool, int, float, str)):
             flat[prefix] = value
         elif value is not None:
@@ -50,6 +55,7 @@ class HyperparameterSummary(pl.Callback):
 
     Args:
         config: the resolved configuration, plain dict.
+        first: names of the columns to show first, if the config has them; TensorBoard hides all but a few.
         skip: top-level keys that are no hyper-parameters.
     """
 
@@ -57,9 +63,11 @@ class HyperparameterSummary(pl.Callback):
         self,
         config: Mapping[str, Any],
         *,
-        skip: Sequence[str] = ("callbacks", "logger", "paths", "hydra"),
+        first: Sequence[str] = ("optimizer.lr", "data.batch_size", "model", "trainer.precision", "seed"),
+        skip: Sequence[str] = ("callbacks", "logger", "hydra", "run_dir", "allow_targets"),
     ) -> None:
         self.config = config
+        self.first = first
         self.hyperparameters = flat_scalars(config, skip=skip)
         self.metrics: list[str] = []
         self._started = time.time()
@@ -69,7 +77,7 @@ class HyperparameterSummary(pl.Callback):
             self.metrics, self._started = [], time.time()
 
     def on_fit_start(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
-        text = yaml.safe_dump(dict(self.config), allow_unicode=True, sort_keys=False)
+        text = yaml.safe_dump(as_json(self.config), allow_unicode=True, sort_keys=False)
         for board in tensorboard_loggers(trainer):
             board.experiment.add_text("config", escape_code(text), 0)
         self._write(trainer, status=None)
@@ -99,6 +107,7 @@ class HyperparameterSummary(pl.Callback):
             rewrite(
                 Path(board.log_dir),
                 hyperparameters=self.hyperparameters,
+                first=self.first,
                 metrics=self.metrics if status == "STATUS_SUCCESS" else None,
                 status=status,
                 started=self._started,
@@ -109,6 +118,7 @@ def rewrite(
     folder: Path,
     *,
     hyperparameters: Mapping[str, Scalar],
+    first: Sequence[str] = (),
     metrics: Sequence[str] | None,
     status: str | None,
     started: float,
@@ -118,6 +128,7 @@ def rewrite(
     Args:
         folder: where the run's other event files are; the values of `metrics` are read from their scalars.
         hyperparameters: flat.
+        first: names to show first.
         metrics: scalar tags to show as columns; None declares no columns. TensorBoard takes the columns of
             all runs from the first run that declares any, so only a run that has its results declares them.
         status: STATUS_SUCCESS, STATUS_FAILURE or None while running.
@@ -139,7 +150,8 @@ def rewrite(
         else:
             start.hparams[name].string_value = value
             kind = api_pb2.DATA_TYPE_STRING
-        infos.append(api_pb2.HParamInfo(name=name, type=kind))
+        # TensorBoard puts in front what differs between runs; of other runs nothing is known here.
+        infos.append(api_pb2.HParamInfo(name=name, type=kind, differs=name in first))
     parts = {metadata.SESSION_START_INFO_TAG: plugin_data_pb2.HParamsPluginData(session_start_info=start)}
     if metrics is not None:
         columns = [api_pb2.MetricInfo(name=api_pb2.MetricName(tag=tag)) for tag in metrics]

@@ -25,12 +25,12 @@ class Interruption(pl.Callback):
 
     Left alone, Lightning 2.6 raises KeyboardInterrupt wherever the program happens to be, half-way through an
     optimiser step too, saves nothing, and exits with code 1; on SIGTERM it exits with code 0. Here the step is
-    finished, the state is saved, and the program ends with code 130 (SIGINT) or 143 (SIGTERM). A signal that
-    comes during validation takes effect after the next step, because a half-done validation cannot be resumed.
+    finished, the state is saved, and the program ends with code 130 (SIGINT) or 143 (SIGTERM). A validation that
+    is under way or due comes first, and one more step, because half a validation cannot be resumed.
     The second signal stops at once, without a checkpoint; the third kills.
 
-    Several processes agree on the step at which to stop, every 20 steps and at the end of an epoch. Under SLURM with
-    automatic requeueing SIGTERM stays with Lightning.
+    Several processes agree on where to stop, at the steps 1, 21, 41, … of an epoch. Under SLURM with automatic
+    requeueing SIGTERM stays with Lightning.
 
     List this callback last: other callbacks then have seen the step before it is saved.
 
@@ -43,20 +43,29 @@ class Interruption(pl.Callback):
         self.saved: Path | None = None
         self._signal: int | None = None
         self._previous: dict[int, Any] = {}
+        self._process = os.getpid()
 
     def setup(self, trainer: pl.Trainer, pl_module: pl.LightningModule, stage: str) -> None:
         self.saved, self._signal = None, None
+        if stage == "fit":
+            # Before the loader's workers are forked: Ctrl-C reaches them too, and must not end them.
+            self._take(signal.SIGINT)
 
     def on_train_start(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
-        if threading.current_thread() is not threading.main_thread():
-            logger.info("not in the main thread: Ctrl-C is left to whoever owns it")
-            return
         environment = trainer._accelerator_connector.cluster_environment
-        requeues = isinstance(environment, SLURMEnvironment) and environment.auto_requeue
-        for number in (signal.SIGINT,) if requeues else (signal.SIGINT, signal.SIGTERM):
+        if not (isinstance(environment, SLURMEnvironment) and environment.auto_requeue):
+            self._take(signal.SIGTERM)  # only now: Lightning has put its own handler there after setup
+
+    def _take(self, number: int) -> None:
+        if threading.current_thread() is not threading.main_thread():
+            logger.info("not in the main thread: signals are left to whoever owns it")
+        elif number not in self._previous:
+            self._process = os.getpid()
             self._previous[number] = signal.signal(number, self._handle)
 
     def _handle(self, number: int, frame: FrameType | None) -> None:
+        if os.getpid() != self._process:
+            return  # a worker of the loader
         if self._signal is not None:
             signal.signal(number, signal.SIG_DFL)
             raise Interrupted(128 + number)
@@ -69,27 +78,36 @@ class Interruption(pl.Callback):
     ) -> None:
         if trainer.world_size == 1 and self._signal is None:
             return
-        accumulated, batches = trainer.accumulate_grad_batches, trainer.num_training_batches
-        if not stepped(batch_idx, accumulated, batches):
+        steps, within = divmod(batch_idx + 1, trainer.accumulate_grad_batches)
+        # Saved behind an epoch's last batch, a run would resume without the validation that is due there.
+        if within or batch_idx + 1 == trainer.num_training_batches:
             return
-        if trainer.world_size == 1 or (
-            stepped(batch_idx, AGREE_EVERY * accumulated, batches) and self._anyone_signalled(trainer)
-        ):
+        if trainer.world_size > 1 and steps % AGREE_EVERY != 1:
+            return
+        if self._anyone_signalled(trainer):
+            self._stop(trainer)
+
+    def on_train_epoch_end(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
+        if trainer.num_training_batches > trainer.accumulate_grad_batches:
+            return  # the next epoch's first step is the better place: all have seen the end of this one
+        if self._anyone_signalled(trainer):
             self._stop(trainer)
 
     def on_train_end(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
         if self._anyone_signalled(trainer):
             self._stop(trainer)
-        self._restore()
+        self._restore(trainer)
 
     def on_exception(self, trainer: pl.Trainer, pl_module: pl.LightningModule, exception: BaseException) -> None:
-        self._restore()
+        self._restore(trainer)
 
     def _anyone_signalled(self, trainer: pl.Trainer) -> bool:
+        if trainer.world_size == 1:
+            return self._signal is not None
         return trainer.strategy.reduce_boolean_decision(self._signal is not None, all=False)
 
     def _stop(self, trainer: pl.Trainer) -> None:
-        trainer.save_checkpoint(self.path)
+        trainer.save_checkpoint(self.path, weights_only=False)
         self.saved = self.path
         if trainer.is_global_zero:
             logger.warning(
@@ -98,12 +116,11 @@ class Interruption(pl.Callback):
             )  # fmt: skip
         raise Interrupted(128 + (self._signal or signal.SIGINT))
 
-    def _restore(self) -> None:
+    def _restore(self, trainer: pl.Trainer) -> None:
         for number, handler in self._previous.items():
             signal.signal(number, handler)
+        # Lightning puts back what it found when the run began, which for SIGINT was our own handler.
+        found = getattr(trainer._signal_connector, "_original_handlers", {})
+        if signal.SIGINT in found and signal.SIGINT in self._previous:
+            found[signal.SIGINT] = self._previous[signal.SIGINT]
         self._previous = {}
-
-
-def stepped(batch_idx: int, accumulated: int, batches: int | float) -> bool:
-    """Whether the optimiser stepped after batch `batch_idx` of an epoch of `batches`."""
-    return (batch_idx + 1) % accumulated == 0 or batch_idx + 1 == batches

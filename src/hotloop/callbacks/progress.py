@@ -6,9 +6,11 @@ from typing import Any
 import lightning.pytorch as pl
 from lightning.pytorch.callbacks.progress.progress_bar import ProgressBar
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, ProgressColumn, TextColumn
+from rich.table import Column
 
-from hotloop.callbacks.counting import samples_in
+from hotloop.callbacks.accounting import Totals, ratio
+from hotloop.callbacks.counting import StepCounter
 from hotloop.callbacks.tables import number
 
 NARROW = 72  # columns of a terminal below which the bar itself gives way to the figures
@@ -21,7 +23,8 @@ class ThroughputBar(ProgressBar):
     On a terminal the bar is drawn every `refresh_every` steps, but not more than five times a second, and at
     least every two seconds where steps are slow. Where output is no terminal (CI, `nohup`, a pipe) there is one
     line at the end of each epoch, and one every `line_every_s` seconds within long epochs.
-    The loss shown is that of the last step; reading it is the only time the bar waits for the device.
+    The loss is the mean since the last drawing, in the line of an epoch the mean of the epoch. Reading it is the
+    only time the bar waits for the device. Speed is that of training, without validation, over all processes.
 
     Args:
         refresh_every: steps between two drawings on a terminal.
@@ -37,14 +40,24 @@ class ThroughputBar(ProgressBar):
             )
         self.refresh_every = refresh_every
         self.line_every_s = line_every_s
-        self.console = console or Console()
+        self._console = console
         self._enabled = True
         self._progress: Progress | None = None
         self._tasks: dict[str, Any] = {}
+        self._validation_began = 0.0
         self._batches = 0  # trained on since fit began, for the remaining time
         self._fit_began = 0.0
-        self._epoch_began = 0.0
-        self._restart_interval()
+        self._begin_epoch()
+
+    @property
+    def console(self) -> Console:
+        """Made late: a console cannot be handed to a spawned process."""
+        self._console = self._console or Console()
+        return self._console
+
+    @property
+    def _animated(self) -> bool:
+        return self.console.is_terminal and not self.console.is_dumb_terminal
 
     # ---- what Lightning asks of a progress bar --------------------------------------------------------
 
@@ -64,12 +77,10 @@ class ThroughputBar(ProgressBar):
 
     def on_train_start(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
         self._batches, self._fit_began = 0, time.perf_counter()
-        self._epoch_began = self._fit_began
-        self._restart_interval()
+        self._begin_epoch()
 
     def on_train_epoch_start(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
-        self._epoch_began = time.perf_counter()
-        self._restart_interval()
+        self._begin_epoch()
 
     def on_train_batch_end(
         self, trainer: pl.Trainer, pl_module: pl.LightningModule, outputs: Any, batch: Any, batch_idx: int
@@ -78,53 +89,56 @@ class ThroughputBar(ProgressBar):
             return
         self._batches += 1
         self._steps += 1
-        result = getattr(pl_module, "last_step", None)
-        if result is None:
-            self._samples += samples_in(batch)
-        else:
-            self._samples += result.samples
-            self._tokens += result.tokens
-        now = time.perf_counter()
-        passed = now - self._shown
-        if self.console.is_terminal:
+        self._counter.count(getattr(pl_module, "last_step", None), batch)
+        passed = time.perf_counter() - self._shown
+        if self._animated:
             due = passed > SELDOM or (self._steps >= self.refresh_every and passed > OFTEN)
+            due = due or self._batches == 1
         else:
             due = passed > self.line_every_s
-        if due or (self._batches == 1 and self.console.is_terminal):
-            self._show(trainer, pl_module, outputs, batch_idx, now)
+        if due:
+            self._show(trainer, outputs, batch_idx)
 
-    def _show(
-        self, trainer: pl.Trainer, pl_module: pl.LightningModule, outputs: Any, batch_idx: int, now: float
-    ) -> None:
-        total = trainer.num_training_batches
+    def _show(self, trainer: pl.Trainer, outputs: Any, batch_idx: int) -> None:
+        totals = self._counter.read()
+        interval, now = totals.since(self._shown_totals), time.perf_counter()
         left = remaining_batches(trainer, batch_idx)
-        eta = None if left is None else left * (now - self._fit_began) / max(1, self._batches)
+        eta = None if left is None else left * (now - self._fit_began) / self._batches
+        loss = interval.loss if interval.losses else returned_loss(outputs)
         figures = [
-            f"loss {number(loss_of(pl_module, outputs), 3)}",
-            self._speed(trainer, now - self._shown),
+            f"loss {number(loss, 3)}",
+            speed(interval, now - self._shown, trainer.world_size),
             f"ETA {clock(eta)}",
         ]
-        name = self._epoch_name(trainer)
-        if self.console.is_terminal:
-            self._draw(name, batch_idx + 1, total, figures)
+        batches = trainer.num_training_batches
+        if self._animated:
+            self._draw(epoch_name(trainer), batch_idx + 1, batches, figures)
         else:
-            done = f"{batch_idx + 1}/{total}" if total != float("inf") else str(batch_idx + 1)
-            self.print(" · ".join([name, f"batch {done}", *figures]))
-        self._restart_interval()
+            of = "" if batches == float("inf") else f"/{batches}"
+            self.print(" · ".join([epoch_name(trainer), f"batch {batch_idx + 1}{of}", *figures]))
+        self._shown, self._shown_totals, self._steps = now, totals, 0
 
     def on_train_epoch_end(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
         if not self._enabled:
             return
         self._clear()
-        parts = [self._epoch_name(trainer), f"step {trainer.global_step}"]
-        parts.append(f"{time.perf_counter() - self._epoch_began:.1f} s")
-        metrics = {n: float(v) for n, v in trainer.callback_metrics.items() if n.startswith("val/")}
-        parts += [f"{name} {value:.4g}" for name, value in metrics.items()]
+        totals, seconds = self._counter.read(), time.perf_counter() - self._epoch_began
+        parts = [epoch_name(trainer), f"step {trainer.global_step}", f"{seconds:.1f} s"]
+        parts.append(speed(totals, seconds - self._validation_s, trainer.world_size))
+        if totals.losses:
+            parts.append(f"loss {number(totals.loss, 3)}")
+        for name, value in trainer.callback_metrics.items():
+            if name.startswith("val/"):
+                parts.append(f"{name} {float(value):.4g}")
         self.print(" · ".join(parts))
+
+    def on_validation_start(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
+        self._validation_began = time.perf_counter()
 
     def on_validation_end(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
         self._clear("validation")
-        self._restart_interval()
+        self._shown = time.perf_counter()
+        self._validation_s += self._shown - self._validation_began
 
     def on_train_end(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
         self._clear()
@@ -175,44 +189,44 @@ class ThroughputBar(ProgressBar):
         self._clear()
 
     def _advance(self, name: str, batch_idx: int, total: int | float) -> None:
-        if self._enabled and self.console.is_terminal and time.perf_counter() - self._drawn > OFTEN:
+        if self._enabled and self._animated and time.perf_counter() - self._drawn > OFTEN:
             self._draw(name, batch_idx + 1, total, [])
 
     # ---- drawing --------------------------------------------------------------------------------------
 
-    def _restart_interval(self) -> None:
-        self._shown = time.perf_counter()
+    def _begin_epoch(self) -> None:
+        self._counter = StepCounter()
+        self._shown_totals = Totals()
+        self._epoch_began = time.perf_counter()
+        self._shown = self._epoch_began
+        self._validation_s = 0.0
         self._drawn = 0.0
-        self._steps = self._samples = self._tokens = 0
-
-    def _speed(self, trainer: pl.Trainer, seconds: float) -> str:
-        if seconds <= 0:
-            return "–"
-        count, unit = (self._tokens, "tokens/s") if self._tokens else (self._samples, "samples/s")
-        return f"{number(count * trainer.world_size / seconds, 0)} {unit}"
-
-    def _epoch_name(self, trainer: pl.Trainer) -> str:
-        limit = trainer.max_epochs
-        return f"epoch {trainer.current_epoch}" + (f"/{limit - 1}" if limit and limit > 0 else "")
+        self._steps = 0
 
     def _draw(self, name: str, done: int, total: int | float, figures: list[str]) -> None:
         if self._progress is None:
-            bar = [] if self.console.width < NARROW else [BarColumn(bar_width=20)]
+            one_line = Column(no_wrap=True, overflow="ellipsis")
+            columns: list[ProgressColumn] = [TextColumn("{task.fields[line]}", table_column=one_line, markup=False)]
+            if self.console.width >= NARROW:
+                columns = [
+                    TextColumn("{task.description}", markup=False),
+                    BarColumn(bar_width=20),
+                    MofNCompleteColumn(),
+                    TextColumn("{task.fields[figures]}", markup=False),
+                ]
             self._progress = Progress(
-                TextColumn("{task.description}", markup=False),
-                *bar,
-                MofNCompleteColumn(),
-                TextColumn("{task.fields[figures]}", markup=False),
+                *columns,
                 console=self.console,
                 auto_refresh=False,
                 transient=True,
             )
             self._progress.start()
         known = None if total == float("inf") else total
-        figures_text = " · ".join(figures)
+        count = f"{name} {done}" + ("" if known is None else f"/{known}")
+        texts = {"figures": " · ".join(figures), "line": " · ".join([count, *figures])}
         if name not in self._tasks:
-            self._tasks[name] = self._progress.add_task(name, total=known, figures=figures_text)
-        self._progress.update(self._tasks[name], completed=done, total=known, figures=figures_text)
+            self._tasks[name] = self._progress.add_task(name, total=known, **texts)
+        self._progress.update(self._tasks[name], completed=done, total=known, **texts)
         self._progress.refresh()
         self._drawn = time.perf_counter()
 
@@ -240,11 +254,20 @@ def remaining_batches(trainer: pl.Trainer, batch_idx: int) -> int | None:
     return max(0, min(bounds)) if bounds else None
 
 
-def loss_of(pl_module: pl.LightningModule, outputs: Any) -> float | None:
-    """Mean loss of the last step: per target token, else per sample, else what training_step returned."""
-    result = getattr(pl_module, "last_step", None)
-    if result is not None and (result.tokens or result.samples):
-        return float(result.loss_sum) / (result.tokens or result.samples)
+def epoch_name(trainer: pl.Trainer) -> str:
+    """`epoch 3/9`, both counted from 0; without the end where it is open."""
+    limit = trainer.max_epochs
+    return f"epoch {trainer.current_epoch}" + (f"/{limit - 1}" if limit and limit > 0 else "")
+
+
+def speed(done: Totals, seconds: float, processes: int) -> str:
+    """Tokens a second, or samples a second for tasks without tokens."""
+    count, unit = (done.tokens, "tokens/s") if done.tokens else (done.samples, "samples/s")
+    return f"{number(ratio(count * processes, seconds), 0)} {unit}"
+
+
+def returned_loss(outputs: Any) -> float | None:
+    """The loss that training_step returned, if it returned one."""
     loss = outputs.get("loss") if isinstance(outputs, dict) else outputs
     return None if loss is None else float(loss)
 

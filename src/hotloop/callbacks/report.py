@@ -353,11 +353,17 @@ class TrainingReport(pl.Callback):
 
 
 def _checkpoints(trainer: pl.Trainer) -> dict[str, Any]:
-    best = last = monitor = score = None
+    best: Any = None
+    last: Any = None
+    monitor = score = None
     for callback in trainer.checkpoint_callbacks:
-        best = best or getattr(callback, "best_model_path", "") or None
+        path = getattr(callback, "best_model_path", "") or None
         last = last or getattr(callback, "last_model_path", "") or None
-        if monitor is None and getattr(callback, "monitor", None):
+        if getattr(callback, "monitor", None) is None:
+            last = last or path  # without a monitor it is the newest
+            continue
+        best = best or path
+        if monitor is None:
             monitor, score = callback.monitor, callback.best_model_score  # type: ignore[attr-defined]
     for other in trainer.callbacks:  # type: ignore[attr-defined]
         if isinstance(other, Interruption) and other.saved is not None:

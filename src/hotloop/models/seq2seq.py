@@ -117,9 +117,7 @@ class Seq2Seq(nn.Module):
                 'bridge "layers" takes any numbers'
             )
         if tie_embeddings and target_embedding != hidden:
-            raise ValueError(
-                f"tie_embeddings needs target_embedding = hidden, not {target_embedding} and {hidden}"
-            )
+            raise ValueError(f"tie_embeddings needs target_embedding = hidden, not {target_embedding} and {hidden}")
 
         self.source_vocabulary = source_vocabulary
         self.target_vocabulary = target_vocabulary

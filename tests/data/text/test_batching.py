@@ -37,7 +37,14 @@ def test_ranks_together_see_everything_in_equally_many_steps(
         seen: list[int] = []
         steps = set()
         for rank in range(world_size):
-            mine = BucketBatchSampler(source, target, shuffle=shuffle, rank=rank, world_size=world_size, **limit)
+            mine = BucketBatchSampler(  # type: ignore[misc]
+                source,
+                target,
+                shuffle=shuffle,
+                rank=rank,
+                world_size=world_size,
+                **limit,  # type: ignore[arg-type]
+            )
             batches = list(mine)
             assert len(batches) == len(mine)
             steps.add(len(batches))
@@ -54,7 +61,7 @@ def test_ranks_together_see_everything_in_equally_many_steps(
 
 def test_batches_of_one_step_are_of_like_size() -> None:
     ranks = [list(sampler(960, rank=rank, world_size=4)) for rank in range(4)]
-    source, target = lengths(960)
+    source, _ = lengths(960)
     for step in zip(*ranks, strict=True):
         widths = [source[batch].max() for batch in step]
         assert max(widths) - min(widths) <= 4

@@ -31,9 +31,7 @@ def test_parallel_files_by_stem_and_language(tmp_path: Path) -> None:
 
 def test_direction_dots_and_folders_in_a_stem(tmp_path: Path) -> None:
     touch(tmp_path, "raw/news.2020.de", "raw/news.2020.cs")
-    corpus = BitextFolder(
-        dir=str(tmp_path), src_lang="de", tgt_lang="cs", train="raw/news.2020", valid=None, test=None
-    )
+    corpus = BitextFolder(dir=str(tmp_path), src_lang="de", tgt_lang="cs", train="raw/news.2020", valid=None, test=None)
     assert (corpus.src_lang, corpus.tgt_lang) == ("de", "cs")
     files = corpus.files()
     assert list(files) == ["train"]

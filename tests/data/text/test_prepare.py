@@ -1,17 +1,21 @@
 """From files to the cache: what is in it, when it is built again, and what a failure leaves."""
 
+import gzip
 import json
 import logging
+import lzma
 import os
 import shutil
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import psutil
 import pytest
 
 from hotloop.data.text.corpora import BitextFolder
@@ -65,7 +69,7 @@ def test_valid_and_test_keep_every_line(corpus: Path, tmp_path: Path) -> None:
     prepared = prepare(recipe(corpus), tmp_path / "cache")
     assert prepared.texts("valid") == (["le chien", "", "le chat 3"], ["the dog", "x", ""])
     assert prepared.texts("test") == (["un chat noir"], ["a black cat"])
-    assert prepared.rows("valid", "source").lengths.tolist() == [3 - 1 + 0, 1, 4]
+    assert prepared.rows("valid", "source").lengths.tolist() == [3, 1, 4]
     assert prepared.rows("valid", "target").lengths.tolist() == [4, 3, 2]
 
 
@@ -156,6 +160,33 @@ def test_a_killed_build_is_started_afresh(corpus: Path, tmp_path: Path) -> None:
     assert not (again.folder / "garbage").exists()
 
 
+def test_killing_a_build_leaves_no_process_and_nothing_in_the_way(write_split: WriteSplit, tmp_path: Path) -> None:
+    lines = [f"mot{n % 97} {'mot ' * 20} {n}" for n in range(20_000)]
+    folder = write_split("train", lines, lines)
+    program = (
+        "import sys; from pathlib import Path;"
+        "from hotloop.data.text.corpora import BitextFolder; from hotloop.data.text.recipe import Recipe;"
+        "from hotloop.data.text.prepare import prepare;"
+        "f = BitextFolder(dir=sys.argv[1], valid=None, test=None).files();"
+        "prepare(Recipe(files=f, src_lang='fr', tgt_lang='en'), Path(sys.argv[2]), workers=2)"
+    )
+    child = subprocess.Popen([sys.executable, "-c", program, str(folder), str(tmp_path / "cache")])
+    processes: list[psutil.Process] = []
+    deadline = time.monotonic() + 30
+    while len(processes) < 3 and time.monotonic() < deadline:  # two workers and Python's resource tracker
+        processes = psutil.Process(child.pid).children(recursive=True)
+        time.sleep(0.01)
+    child.kill()
+    child.wait()
+    assert len(processes) >= 3
+    assert list((tmp_path / "cache").glob("*.building"))
+    _, alive = psutil.wait_procs(processes, timeout=20)
+    assert not alive
+    again = prepare(recipe(folder, valid=None, test=None, tokenizer=TokenizerOptions()), tmp_path / "cache")
+    assert again.pairs["train"] == 18_000
+    assert not list((tmp_path / "cache").glob("*.building"))
+
+
 def test_a_failed_build_leaves_nothing_that_looks_finished(corpus: Path, tmp_path: Path) -> None:
     with open(corpus / "train.en", "ab") as file:
         file.write(b"\xff\n")
@@ -225,13 +256,11 @@ def test_the_cache_does_not_depend_on_the_hash_seed(corpus: Path, tmp_path: Path
 def test_absent_splits_are_taken_from_training(write_split: WriteSplit, tmp_path: Path) -> None:
     lines = [f"mot {n // 2}" for n in range(200)]  # every source twice, with other targets
     folder = write_split("train", lines, [f"word {n}" for n in range(200)])
-    prepared = prepare(
-        recipe(folder, valid=None, test=None, valid_size=20, test_size=10), tmp_path / "cache"
-    )
+    prepared = prepare(recipe(folder, valid=None, test=None, valid_size=20, test_size=10), tmp_path / "cache")
     assert prepared.pairs == {"train": 170, "valid": 20, "test": 10}
-    sources = {split: set(decoded(prepared, split, "source")) for split in ("train", "valid", "test")}
-    assert sum(len(found) for found in sources.values()) == 100
-    assert prepared.texts("valid")[0] == decoded(prepared, "valid", "source")
+    sources = [set(decoded(prepared, "train", "source")), *(set(prepared.texts(s)[0]) for s in ("valid", "test"))]
+    assert [len(found) for found in sources] == [85, 10, 5]
+    assert len(set.union(*sources)) == 100
     assert all(int(t.split()[1]) // 2 == int(s.split()[1]) for s, t in zip(*prepared.texts("valid"), strict=True))
     none = prepare(recipe(folder, valid=None, test=None, valid_size=0, test_size=0), tmp_path / "cache")
     assert none.pairs == {"train": 200}
@@ -247,9 +276,10 @@ def test_a_tokenised_corpus_gives_natural_references(write_split: WriteSplit, tm
     assert source == french
     assert references == ["it's cold, isn't it?"] * 3
     assert decoded(prepared, "valid", "target") == references
-    assert prepared.source_tokenizer.encode(source)[0] == prepared.rows("valid", "source").gather(np.array([0]))[0][
-        0, :-1
-    ].tolist()
+    assert (
+        prepared.source_tokenizer.encode(source)[0]
+        == prepared.rows("valid", "source").gather(np.array([0]))[0][0, :-1].tolist()
+    )
 
 
 def test_the_drops_are_one_line_of_the_log(
@@ -276,6 +306,34 @@ def test_nothing_left_says_why(
     write_split("train", *train)
     with pytest.raises(UserError, match=message):
         prepare(recipe(corpus), tmp_path / "cache")
+
+
+@pytest.mark.parametrize("layout", ["gz", "tsv", "jsonl.xz"])
+def test_every_layout_gives_the_same_arrays(corpus: Path, tmp_path: Path, layout: str) -> None:
+    plain, other = prepare(recipe(corpus), tmp_path / "cache"), tmp_path / "other"
+    other.mkdir()
+    for split in ("train", "valid", "test"):
+        sides = [(corpus / f"{split}.{language}").read_text(encoding="utf-8") for language in ("fr", "en")]
+        rows = list(zip(*(side.split("\n")[:-1] for side in sides), strict=True))
+        if layout == "gz":
+            for language, text in zip(("fr", "en"), sides, strict=True):
+                (other / f"{split}.{language}.gz").write_bytes(gzip.compress(text.encode()))
+        elif layout == "tsv":
+            (other / f"{split}.tsv").write_bytes("".join(f"{fr}\t{en}\n" for fr, en in rows).encode())
+        else:
+            text = "".join(json.dumps({"translation": {"en": en, "fr": fr}}) + "\n" for fr, en in rows)
+            (other / f"{split}.jsonl.xz").write_bytes(lzma.compress(text.encode()))
+    again = prepare(recipe(other), tmp_path / "cache")
+    assert again.folder != plain.folder
+    for path in plain.folder.iterdir():
+        if path.name != "meta.json":
+            assert path.read_bytes() == (again.folder / path.name).read_bytes()
+
+
+def test_a_corpus_without_training_pairs_is_refused(corpus: Path) -> None:
+    files = {"test": BitextFolder(dir=corpus).files()["test"]}
+    with pytest.raises(UserError, match="no train split"):
+        Recipe(files=files, src_lang="fr", tgt_lang="en")
 
 
 @pytest.mark.parametrize("split", ["valid", "test"])

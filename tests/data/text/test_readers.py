@@ -58,7 +58,7 @@ def test_damaged_archives_name_the_file(tmp_path: Path, end: str, damage: str) -
 @pytest.mark.parametrize("end", [".gz", ".xz", ".zst"])
 def test_a_compressed_file_without_its_extension_is_recognised(tmp_path: Path, end: str) -> None:
     path = tmp_path / "train.fr"
-    path.write_bytes(COMPRESS[end]("bonjour\n".encode() * 99))
+    path.write_bytes(COMPRESS[end](b"bonjour\n" * 99))
     with pytest.raises(UserError, match=rf"train\.fr, line 1: not UTF-8 .*{end}"):
         list(read_lines(path))
 
@@ -121,7 +121,7 @@ def test_unequal_counts_are_told_to_the_end(tmp_path: Path, left: int, right: in
 
 def test_columns_by_number_and_by_name(tmp_path: Path) -> None:
     path = tmp_path / "t.tsv"
-    path.write_bytes('fr\tid\ten\n"le\t7\tthe" \n\t8\tx\r\n'.encode())
+    path.write_bytes(b'fr\tid\ten\n"le\t7\tthe" \n\t8\tx\r\n')
     rows = [("fr", "id"), ('"le', "7"), ("", "8")]
     assert list(read_pairs(BitextFiles(path, format="tsv"))) == rows
     assert list(read_pairs(BitextFiles(path, format="tsv", columns=(3, 1))))[1:] == [('the" ', '"le'), ("x", "")]

@@ -8,6 +8,7 @@ import subprocess
 import sys
 from collections import Counter
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -35,7 +36,8 @@ TEXT = [
 
 def train(kind: str, lines: list[str] = TEXT, size: int = 400, **options: object) -> Tokenizer:
     return train_tokenizer(
-        count_words(lines), TokenizerOptions(kind=kind, vocabulary_size=size, min_frequency=1, **options)  # type: ignore[arg-type]
+        count_words(lines),
+        TokenizerOptions(kind=kind, vocabulary_size=size, min_frequency=1, **options),  # type: ignore[arg-type]
     )
 
 
@@ -233,7 +235,7 @@ def test_text_that_came_tokenised_is_decoded_to_natural_text(kind: str) -> None:
 def test_strangers_states_are_refused() -> None:
     bpe, word = train("bpe").state(), train("word").state()
     other_ids = base64.b64encode(base64.b64decode(str(bpe["model"]))[:-20]).decode()
-    for wrong in (
+    states: tuple[Any, ...] = (
         {},
         [],
         {"kind": "pickle"},
@@ -249,9 +251,10 @@ def test_strangers_states_are_refused() -> None:
         {**word, "vocabulary": "a b\nc", "size": 6},
         {**word, "vocabulary": "a\na", "size": 6},
         {**word, "size": 3},
-    ):
+    )
+    for wrong in states:
         with pytest.raises(UserError):
-            load_tokenizer(wrong)  # type: ignore[arg-type]
+            load_tokenizer(wrong)
 
 
 @pytest.mark.parametrize(

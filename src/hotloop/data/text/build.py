@@ -7,9 +7,9 @@ import logging
 from collections import Counter
 from collections.abc import Iterator
 from concurrent.futures import Executor
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
-from itertools import compress
+from itertools import chain, compress
 from pathlib import Path
 from typing import Any
 
@@ -133,22 +133,20 @@ def _clean(recipe: Recipe, split: str, folder: Path, executor: Executor | None) 
 
 
 def _learn(recipe: Recipe, texts: _Texts, pairs: int) -> dict[str, State]:
-    """States of the two tokenisers, learnt from evenly spaced training pairs."""
+    """States of the two tokenisers, learnt from evenly spaced training pairs, one after the other."""
     every = -(-pairs // recipe.tokenizer.sample)
-    with Progress("learning the vocabularies", 2) as progress:
-        counts = {}
-        for side in SIDES:
-            counts[side] = count_words(texts.lines("train", side, every=every))
+    languages = dict(zip(SIDES, (recipe.src_lang, recipe.tgt_lang), strict=True))
+    groups = [SIDES] if recipe.tokenizer.shared else [(side,) for side in SIDES]
+    states: dict[str, State] = {}
+    with Progress("learning the vocabularies", len(groups)) as progress:
+        for sides in groups:
+            lines = chain.from_iterable(texts.lines("train", side, every=every) for side in sides)
+            # a shared vocabulary is the target's: that is where text leaves the model
+            language = languages[sides[-1]] if recipe.pretokenized else ""
+            state = train_tokenizer(count_words(lines), recipe.tokenizer, language=language).state()
+            states.update(dict.fromkeys(sides, state))
             progress.advance(1)
-    languages = dict(zip(SIDES, (recipe.src_lang, recipe.tgt_lang) if recipe.pretokenized else ("", ""), strict=True))
-    if recipe.tokenizer.shared:
-        both = counts["source"] + counts["target"]
-        # one vocabulary; text leaves the model on the target side, so that language decides how it is joined
-        state = train_tokenizer(both, recipe.tokenizer, language=languages["target"]).state()
-        return {"source": state, "target": state}
-    size = recipe.tokenizer.target_vocabulary_size or recipe.tokenizer.vocabulary_size
-    options = {"source": recipe.tokenizer, "target": replace(recipe.tokenizer, vocabulary_size=size)}
-    return {side: train_tokenizer(counts[side], options[side], language=languages[side]).state() for side in SIDES}
+    return states
 
 
 def _encode(texts: _Texts, split: str, count: int, states: dict[str, State], executor: Executor | None) -> None:

@@ -25,6 +25,7 @@ from typing import Any
 from filelock import FileLock, Timeout
 
 from hotloop.data.text.build import SIDES, build
+from hotloop.data.text.chunks import follow_parent
 from hotloop.data.text.normalisation import detokenize
 from hotloop.data.text.readers import read_pairs
 from hotloop.data.text.recipe import Recipe
@@ -63,9 +64,7 @@ class PreparedCorpus:
 
     def texts(self, split: str) -> tuple[list[str], list[str]]:
         """Normalised lines of valid or test; the target side of a tokenised corpus as natural text."""
-        source, target = (
-            self.text_path(split, side).read_bytes().decode("utf-8").split("\n")[:-1] for side in SIDES
-        )
+        source, target = (self.text_path(split, side).read_bytes().decode("utf-8").split("\n")[:-1] for side in SIDES)
         _, _, pretokenized = self.meta["recipe"]["normalisation"]
         return source, detokenize(target, self.meta["recipe"]["languages"][1]) if pretokenized else target
 
@@ -123,7 +122,8 @@ def _build(recipe: Recipe, description: dict[str, Any], draft: Path, workers: in
         shutil.rmtree(draft, ignore_errors=True)
         if isinstance(error, BrokenProcessPool):
             raise UserError(
-                "a process that was preparing the corpus died (out of memory?); try data.prepare_workers=1"
+                "a process that was preparing the corpus died: too little memory, or a script of your own without "
+                'if __name__ == "__main__"; data.prepare_workers=1 needs less and starts none'
             ) from None
         if isinstance(error, OSError) and error.errno == errno.ENOSPC:
             raise UserError(f"no space left while preparing the corpus in {draft.parent}; set data.cache_dir") from None
@@ -140,4 +140,5 @@ def _executor(recipe: Recipe, workers: int | None) -> ProcessPoolExecutor | null
     if workers <= 1:
         return nullcontext()
     # spawn: forking a process that runs torch's threads can hang, and a fork server would outlive the build
-    return ProcessPoolExecutor(workers, mp_context=multiprocessing.get_context("spawn"))
+    context = multiprocessing.get_context("spawn")
+    return ProcessPoolExecutor(workers, mp_context=context, initializer=follow_parent)

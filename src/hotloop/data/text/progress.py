@@ -51,7 +51,7 @@ class Progress:
         if now - self._said < _SECONDS_BETWEEN_LINES:
             return
         self._said = now
-        if not self._total:
+        if not self._total or not self._done:
             log.info("%s: %.0f s so far", self._title, now - self._start)
             return
         share = min(self._done / self._total, 1.0)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import uuid
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
@@ -162,6 +163,6 @@ def _read_memo(memo: Path) -> dict[str, str]:
 
 def write_json(path: Path, value: object) -> None:
     """Replace `path` in one step, so that no reader sees half a file."""
-    draft = path.with_name(f"{path.name}.{os.getpid()}.tmp")
+    draft = path.with_name(f"{path.name}.{uuid.uuid4().hex}.tmp")
     draft.write_text(json.dumps(value, ensure_ascii=False, indent=1), encoding="utf-8")
     os.replace(draft, path)

@@ -153,6 +153,8 @@ class _WordIds(dict[str, list[int]]):
 
 
 def _without_boundary(counts: Mapping[str, int]) -> Mapping[str, int]:
+    if not any(_BOUNDARY in word for word in counts):
+        return counts  # nearly always: no copy of millions of words
     clean: Counter[str] = Counter()
     for word, count in counts.items():
         clean[word.replace(_BOUNDARY, "_")] += count

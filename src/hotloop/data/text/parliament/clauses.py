@@ -1,23 +1,32 @@
-"""Verb phrases and whole clauses, in both languages at once.
-
-How French tenses are translated (one rule each, so that the same French always gives the same English):
-passé composé -> simple past; with déjà or pas encore -> present perfect; present -> simple present for states,
-progressive for activities; future, conditional and pluperfect -> will, would, had.
-"""
+"""Draws predicates and whole clauses, in both languages at once."""
 
 from typing import NamedTuple
 
-from hotloop.data.text.parliament.lexicon import Pair, Verb
-from hotloop.data.text.parliament.lexicon import verb as read_verb
+from hotloop.data.text.parliament.lexicon import Pair, Verb, verb_list
 from hotloop.data.text.parliament.morphology import (
-    CONDITIONAL, FUTURE, IL, ILS, JE, NOUS, PAST, PERFECT, PLUPERFECT, PRESENT, conjugate,
-)  # fmt: skip
-from hotloop.data.text.parliament.phrases import AVOIR, BE, ETRE, REFLEXIVE, Phrase, Words
+    CONDITIONAL,
+    FUTURE,
+    IL,
+    ILS,
+    JE,
+    NOUS,
+    PAST,
+    PERFECT,
+    PLUPERFECT,
+    PRESENT,
+    conjugate,
+)
+from hotloop.data.text.parliament.phrase import AVOIR, BE, ETRE, WE, Phrase
+from hotloop.data.text.parliament.phrases import Words
+from hotloop.data.text.parliament.verb_groups import COMPOUND, Action, english_verb_group, french_verb, object_of, words
 
-AVOIR_LIEU = read_verb("avoir lieu|e|-|-|take place")
+(AVOIR_LIEU,) = verb_list("avoir lieu|e|-|-|take place")
+(ARRIVER,) = verb_list("arriver|e|-|-|arrive in")
+
+
 DEVOIR, POUVOIR = conjugate("devoir"), conjugate("pouvoir")
-COMPOUND = {PAST: PRESENT, PERFECT: PRESENT, PLUPERFECT: PAST}  # tense -> tense of the auxiliary
-NEGATIONS = {"": "", "pas": "not", "plus": "no longer", "jamais": "never", "pas encore": "not yet"}
+
+
 # (French verb, tense) -> English, denied English
 MODALS = {
     ("devoir", PRESENT): ("must", "must not"),
@@ -37,104 +46,10 @@ class Negation(NamedTuple):
 
 
 AFFIRMED = Negation("", "")
-
-
-def words(*parts: str) -> str:
-    """The parts that are not empty, with spaces between."""
-    return " ".join([part for part in parts if part])
-
-
-def object_of(verb: Verb, phrase: Phrase) -> str:
-    """French object with the preposition the verb asks for."""
-    if not verb.preposition:
-        return phrase.fr
-    if verb.preposition == "de":
-        return phrase.de
-    if verb.preposition == "à":
-        return phrase.to
-    return f"{verb.preposition} {phrase.fr}"
-
-
-def french_verb(
-    verb: Verb,
-    tense: int,
-    subject: Phrase,
-    *,
-    negation: str = "",
-    adverb: str = "",
-    clitic: str = "",
-    agreement: int = 0,
-) -> str:
-    """French finite verb without subject and object: ne l'ont pas clairement soutenue.
-
-    `agreement` is that of a direct object that stands before the verb.
-    """
-    reflexive = REFLEXIVE[subject.person] if verb.reflexive else ""
-    if tense == PAST and verb.aspect == "i":
-        finite, participle = verb.french.imperfect[subject.person], ""
-    elif tense in COMPOUND:
-        auxiliary = (ETRE if verb.with_etre else AVOIR)[COMPOUND[tense]][subject.person]
-        if verb.with_etre:
-            agreement = subject.agreement
-        finite, participle = auxiliary, verb.french.participles[agreement]
-    else:
-        finite, participle = verb.french.simple[tense][subject.person], ""
-    return words("ne" if negation else "", reflexive, clitic, finite, negation, adverb, participle, verb.middle)
-
-
-def english_verb_group(
-    verb: Verb, tense: int, subject: Phrase, *, negation: str = "", adverb: str = "", already: bool = False
-) -> str:
-    """English finite verb without subject and object: has not yet clearly supported."""
-    base, third, past, participle, ing = verb.english
-    person = subject.english_person
-    if tense == PERFECT:
-        have = "has" if person == IL else "have"
-        middle = "not yet" if negation else "already"
-        return words(have, middle, adverb, participle, verb.particle)
-    if tense == PLUPERFECT:
-        return words("had", negation, adverb, participle, verb.particle)
-    if tense in (FUTURE, CONDITIONAL):
-        return words("will" if tense == FUTURE else "would", negation, adverb, base, verb.particle)
-    if tense == PAST:
-        if negation == "not":
-            return words("did not", adverb, base, verb.particle)
-        return words(negation, adverb, past, verb.particle)
-    if verb.aspect == "a" and negation != "never" and adverb not in ("often", "always"):
-        return words(BE[PRESENT][person], negation, adverb, ing, verb.particle)
-    if negation == "not":
-        return words("does not" if person == IL else "do not", adverb, base, verb.particle)
-    return words(negation, adverb, third if person == IL else base, verb.particle)
-
-
-class Action(NamedTuple):
-    """A verb with its object, for somebody to do."""
-
-    verb: Verb
-    target: Phrase
-    subject: Phrase  # whom the reflexive pronoun of the French verb follows
-
-    def _french(self, form: str, participle: str = "") -> str:
-        reflexive = REFLEXIVE[self.subject.person] if self.verb.reflexive else ""
-        return words(reflexive, form, participle, self.verb.middle, object_of(self.verb, self.target))
-
-    def infinitive(self) -> Pair:
-        """adopter le rapport, adopt the report"""
-        english = words(self.verb.english[0], self.verb.particle, self.target.en)
-        return Pair(self._french(self.verb.french.infinitive), english)
-
-    def gerund(self) -> Pair:
-        """adoptant le rapport, adopting the report"""
-        return Pair(self._french(self.verb.french.gerund), self.ing())
-
-    def perfect_infinitive(self) -> Pair:
-        """avoir adopté le rapport, adopting the report"""
-        etre = self.verb.with_etre
-        participle = self.verb.french.participles[self.subject.agreement if etre else 0]
-        return Pair(self._french("être" if etre else "avoir", participle), self.ing())
-
-    def ing(self) -> str:
-        return words(self.verb.english[4], self.verb.particle, self.target.en)
+NOT = Negation("pas", "not")
+# Neither very nor more.
+NOT_GRADED = {"unacceptable", "indispensable", "obsolete", "unanimous", "inadequate", "useless", "necessary"}
+NOT_GRADED |= {"historic", "urgent", "decisive"}
 
 
 class Clauses:
@@ -209,22 +124,32 @@ class Clauses:
 
     # -- predicates: everything but the subject ---------------------------------------------------------------------
 
-    def transitive(
-        self, tense: int, subject: Phrase, verb: Verb | None = None, *, affirmed: bool = False
-    ) -> Pair:
+    def transitive(self, tense: int, subject: Phrase, verb: Verb | None = None, *, affirmed: bool = False) -> Pair:
         """a clairement soutenu la proposition de la Commission"""
         verb = verb or self.verb(tense, subject)
         negation = AFFIRMED if affirmed else self.negation(tense)
         letter = self.one_of(verb.objects)
         target = self.object(letter, denied=bool(negation.fr), subject=subject)
         if target.specific and letter in "TRCMNB" and self.chance(0.12):
-            target = self.with_relative(target, letter, subject)
+            target = self.with_relative(target, letter, subject, unlike=verb)
         group = self.conjugated(verb, tense, subject, negation)
         return Pair(f"{group.fr} {object_of(verb, target)}", f"{group.en} {target.en}")
 
-    def with_relative(self, target: Phrase, letter: str, subject: Phrase | None = None) -> Phrase:
+    def deed(self, subject: Phrase, tense: int = PAST, *, unlike: Verb | None = None) -> Pair:
+        """Something that is done at a time, not a state, and not what `unlike` says."""
+        while True:
+            verb = self.verb(tense, subject)
+            if verb.aspect != "i" and verb is not unlike:
+                return self.transitive(tense, subject, verb, affirmed=True)
+
+    def with_relative(
+        self, target: Phrase, letter: str, subject: Phrase | None = None, *, unlike: Verb | None = None
+    ) -> Phrase:
         """le rapport que le Conseil a adopté: the participle agrees with what stands before."""
-        verb = self.draw(self.lexicon.direct[letter])
+        while True:
+            verb = self.draw(self.lexicon.direct[letter])
+            if unlike is None or verb.french.infinitive != unlike.french.infinitive:
+                break
         agent = self.receiver(subject or target)
         french = french_verb(verb, PAST, agent, agreement=target.agreement)
         english = english_verb_group(verb, PAST, agent)
@@ -258,7 +183,9 @@ class Clauses:
             english, denied = english.replace("was", "were"), denied.replace("was", "were")
         action = self.infinitive(subject, denied=bool(negation.fr))
         if tense == PAST:
-            finite = words("ne" if negation.fr else "", AVOIR[PRESENT][subject.person], negation.fr, modal.participles[0])
+            finite = words(
+                "ne" if negation.fr else "", AVOIR[PRESENT][subject.person], negation.fr, modal.participles[0]
+            )
         else:
             finite = words("ne" if negation.fr else "", modal.simple[tense][subject.person], negation.fr)
         return Pair(f"{finite} {action.fr}", f"{denied if negation.fr else english} {action.en}")
@@ -269,7 +196,7 @@ class Clauses:
             return self.transitive(tense, subject)
         while True:
             verb = self.draw(self.lexicon.control)
-            if tense != PRESENT or verb.aspect != "e":
+            if (tense != PRESENT or verb.aspect != "e") and (tense != PERFECT or verb.aspect != "i"):
                 break
         group = self.conjugated(verb, tense, subject, self.negation(tense, 0.1))
         denied = verb.english[0] in ("decide", "choose", "promise", "undertake") and self.chance(0.15)
@@ -287,30 +214,38 @@ class Clauses:
         group = self.conjugated(verb, tense, subject, negation)
         return Pair(f"{group.fr} {gift.fr} {receiver.to}", f"{group.en} {gift.en} to {receiver.en}")
 
+    def other_than(self, first: Phrase) -> Phrase:
+        """Another subject: nous or an agent."""
+        return WE if first is not WE and self.chance(0.3) else self.receiver(first)
+
     def receiver(self, subject: Phrase) -> Phrase:
         while True:
             phrase = self.words.agent(plain=True)
             if phrase.fr != subject.fr:
                 return phrase
 
-    def being(self, tense: int, subject: Phrase, kind: str) -> Pair:
+    def being(self, tense: int, subject: Phrase, kind: str, *, affirmed: bool = False) -> Pair:
         """est très ambitieuse; `kind` is a class of qualities."""
         tense = {PERFECT: PRESENT, PLUPERFECT: PAST}.get(tense, tense)
         quality = self.draw(self.lexicon.quality[kind])
         degree = self.draw(self.lexicon.degrees) if self.chance(0.4) else Pair("", "")
-        negation = self.negation(tense, 0.15)
+        negation = AFFIRMED if affirmed else self.negation(tense, 0.15)
         if negation.fr == "jamais":
-            negation = Negation("pas", "not")
-        if negation.fr:
+            negation = NOT
+        if negation.fr or quality.english in NOT_GRADED:
             degree = Pair("", "")
-        be = BE[tense][subject.english_person]
-        if negation.en:
-            be = be.replace("will be", f"will {negation.en} be") if "will" in be else f"{be} {negation.en}"
+        will, _, be = BE[tense][subject.english_person].rpartition(" ")
+        be = words(will, negation.en, be) if will else words(be, negation.en)
         return Pair(
-            words("ne" if negation.fr else "", ETRE[tense][subject.person], negation.fr, degree.fr,
-                  quality.forms[subject.agreement]),
+            words(
+                "ne" if negation.fr else "",
+                ETRE[tense][subject.person],
+                negation.fr,
+                degree.fr,
+                quality.forms[subject.agreement],
+            ),
             words(be, degree.en, quality.english),
-        )  # fmt: skip
+        )
 
     def moving(self, tense: int, subject: Phrase) -> Pair:
         """s'est rendue aux Pays-Bas, est revenue de Vienne"""
@@ -325,6 +260,11 @@ class Clauses:
             place = Pair(self.words.in_country(name).fr if to else self.words.from_country(name), name.english)
         group = self.conjugated(verb, tense, subject, self.negation(tense, 0.1))
         return Pair(f"{group.fr} {place.fr}", f"{group.en} {place.en}")
+
+    def arriving(self, subject: Phrase) -> Pair:
+        """est arrivée à Vienne"""
+        city = self.draw(self.lexicon.cities)
+        return Pair(f"{french_verb(ARRIVER, PAST, subject)} à {city.fr}", f"arrived in {city.en}")
 
     def intransitive(self, tense: int, subject: Phrase) -> Pair:
         """s'est abstenu"""
@@ -400,6 +340,7 @@ class Clauses:
         else:
             french = words(ne, AVOIR[PRESENT][person], negation.fr, "été", participle)
             english = words(be, negation.en)
+        french = words(french, verb.middle)
         by = Pair("", "")
         if self.chance(0.6):
             agent = self.words.agent(plain=True)
@@ -423,9 +364,10 @@ class Clauses:
         """cette directive protège les consommateurs"""
         letter = self.one_of("TMMNB")
         subject = self.words.document(letter, definite_only=True)
+        verb = self.draw(self.lexicon.effects)
         if subject.specific and self.chance(0.35):
-            subject = self.with_relative(subject, letter)
-        return self.acting(subject, self.draw(self.lexicon.effects), tense)
+            subject = self.with_relative(subject, letter, unlike=verb)
+        return self.acting(subject, verb, tense)
 
     def affliction(self, tense: int) -> Pair:
         """le chômage menace les jeunes"""

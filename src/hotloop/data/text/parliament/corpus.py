@@ -4,6 +4,7 @@ import logging
 import os
 import shutil
 import tempfile
+from contextlib import ExitStack
 from hashlib import blake2b
 from pathlib import Path
 
@@ -18,6 +19,12 @@ logger = logging.getLogger(__name__)
 SPLITS = ("train", "valid", "test")
 _BUCKETS = 32  # one in 32 sentences may be valid, one test, the rest train
 _RANGES = {"pairs": (100, 2_000_000), "valid": (1, 20_000), "test": (1, 20_000), "seed": (0, 2**31 - 1)}
+
+
+def split_of(digest: int) -> str:
+    """Where a sentence belongs by its hash; the same English is always in the same split."""
+    bucket = digest % _BUCKETS
+    return "valid" if bucket == 0 else "test" if bucket == 1 else "train"
 
 
 class Parliament:
@@ -44,14 +51,14 @@ class Parliament:
     def __init__(
         self, *, pairs: int = 20_000, valid: int = 500, test: int = 500, seed: int = 1, dir: str = "data/parliament"
     ) -> None:
-        self.sizes = {"train": pairs, "valid": valid, "test": test}
-        self.seed = seed
         for key, value in {"pairs": pairs, "valid": valid, "test": test, "seed": seed}.items():
             low, high = _RANGES[key]
             if isinstance(value, bool) or not isinstance(value, int) or not low <= value <= high:
                 raise UserError(f"data.corpus.{key}={value!r}: must be a whole number from {low:,} to {high:,}")
+        self.sizes = {"train": pairs, "valid": valid, "test": test}
+        self.seed = seed
         name = f"v{GRAMMAR_VERSION}-pairs{pairs}-valid{valid}-test{test}-seed{seed}"
-        self.folder = Path(dir) / name
+        self.folder = Path(dir).expanduser() / name
 
     def files(self) -> dict[str, BitextFiles]:
         """Paths of train, valid and test, written first if they are not there yet."""
@@ -61,7 +68,8 @@ class Parliament:
                 if not self.folder.is_dir():  # another process may have written it while this one waited
                     self._write()
         return {
-            split: BitextFiles(source=self.folder / f"{split}.fr", target=self.folder / f"{split}.en") for split in SPLITS
+            split: BitextFiles(source=self.folder / f"{split}.fr", target=self.folder / f"{split}.en")
+            for split in SPLITS
         }
 
     def _write(self) -> None:
@@ -78,13 +86,17 @@ class Parliament:
         missing = dict(self.sizes)
         seen: set[int] = set()  # 8-byte hashes: two million sentences as text would take 300 MB
         repeated = 0
-        files = {split: [open(folder / f"{split}.{lang}", "w", encoding="utf-8", newline="\n") for lang in ("fr", "en")]
-                 for split in SPLITS}  # fmt: skip
-        try:
+        with ExitStack() as stack:
+            files = {
+                split: [
+                    stack.enter_context(open(folder / f"{split}.{lang}", "w", encoding="utf-8", newline="\n"))
+                    for lang in ("fr", "en")
+                ]
+                for split in SPLITS
+            }
             for french, english in generate(self.seed):
                 digest = int.from_bytes(blake2b(english.encode(), digest_size=8).digest(), "little")
-                bucket = digest % _BUCKETS
-                split = "valid" if bucket == 0 else "test" if bucket == 1 else "train"
+                split = split_of(digest)
                 if not missing[split]:
                     continue
                 if digest in seen:
@@ -97,11 +109,9 @@ class Parliament:
                 missing[split] -= 1
                 if not missing[split] and not any(missing.values()):
                     break
-        finally:
-            for pair in files.values():
-                for file in pair:
-                    file.close()
         logger.info(
             "parliament: wrote %s pairs to %s (%d repeated sentences left out)",
-            " + ".join(f"{self.sizes[split]:,} {split}" for split in SPLITS), self.folder, repeated,
-        )  # fmt: skip
+            " + ".join(f"{self.sizes[split]:,} {split}" for split in SPLITS),
+            self.folder,
+            repeated,
+        )

@@ -3,40 +3,64 @@
 from hotloop.data.text.parliament.clauses import Clauses
 from hotloop.data.text.parliament.lexicon import Pair, pairs
 from hotloop.data.text.parliament.morphology import FUTURE, PAST, PRESENT
+from hotloop.data.text.parliament.phrase import Phrase
+from hotloop.data.text.parliament.verb_groups import words
 
-DAYS = pairs("mardi = Tuesday; jeudi = Thursday; lundi = Monday; mercredi = Wednesday; vendredi = Friday; samedi = Saturday; dimanche = Sunday")
-MONTHS = pairs("""mars = March; juin = June; mai = May; janvier = January; septembre = September; octobre = October;
-    avril = April; novembre = November; décembre = December; juillet = July; février = February; août = August""")
-NUMBERS = pairs("""deux = two; trois = three; quatre = four; cinq = five; six = six; dix = ten; sept = seven; huit = eight;
-    douze = twelve; neuf = nine; quinze = fifteen; onze = eleven; vingt = twenty; treize = thirteen; trente = thirty;
-    quatorze = fourteen; seize = sixteen; quarante = forty; dix-huit = eighteen; cinquante = fifty; cent = one hundred""")
-MANY = pairs("""dix = ten; cinq = five; douze = twelve; vingt = twenty; six = six; quinze = fifteen; sept = seven;
-    trente = thirty; huit = eight; cinquante = fifty; cent = one hundred""")
+DAYS = pairs(
+    "mardi = Tuesday; jeudi = Thursday; lundi = Monday; mercredi = Wednesday; vendredi = Friday; "
+    "samedi = Saturday; dimanche = Sunday"
+)
+MONTHS = pairs("""mars = March; juin = June; mai = May; janvier = January; septembre = September;
+    octobre = October; avril = April; novembre = November; décembre = December; juillet = July;
+    février = February; août = August""")
+NUMBERS = pairs("""deux = two; trois = three; quatre = four; cinq = five; six = six; dix = ten;
+    sept = seven; huit = eight; douze = twelve; neuf = nine; quinze = fifteen; onze = eleven;
+    vingt = twenty; treize = thirteen; trente = thirty; quatorze = fourteen; seize = sixteen;
+    quarante = forty; dix-huit = eighteen; cinquante = fifty; cent = one hundred""")
+MANY = pairs("""dix = ten; cinq = five; douze = twelve; vingt = twenty; six = six; quinze = fifteen;
+    sept = seven; trente = thirty; huit = eight; cinquante = fifty; cent = one hundred""")
 PAST_TIMES = pairs("""hier = yesterday; la semaine dernière = last week; l'année dernière = last year;
     le mois dernier = last month; ce matin = this morning; hier soir = yesterday evening;
     avant-hier = the day before yesterday; lors de la dernière séance = at the last sitting;
-    au début de l'année = at the beginning of the year; l'été dernier = last summer; à l'époque = at the time;
-    l'hiver dernier = last winter; il y a quelques jours = a few days ago; au printemps dernier = last spring;
-    juste avant Noël = just before Christmas; à la fin de l'année = at the end of the year""")
-FUTURE_TIMES = pairs("""demain = tomorrow; la semaine prochaine = next week; l'année prochaine = next year;
-    le mois prochain = next month; avant la fin de l'année = before the end of the year; après-demain = the day after
-    tomorrow; d'ici la fin du mois = by the end of the month; bientôt = soon; ce soir = this evening;
-    tôt ou tard = sooner or later; lors de la prochaine séance = at the next sitting; l'été prochain = next summer;
-    dans les prochains jours = in the coming days; à l'avenir = in future; dans le courant de l'été = in the course of
-    the summer; au printemps prochain = next spring""")
+    au début de l'année = at the beginning of the year; l'été dernier = last summer;
+    à l'époque = at the time; l'hiver dernier = last winter; il y a quelques jours = a few days ago;
+    au printemps dernier = last spring; juste avant Noël = just before Christmas;
+    à la fin de l'année = at the end of the year""")
+FUTURE_TIMES = pairs("""demain = tomorrow; la semaine prochaine = next week;
+    l'année prochaine = next year; le mois prochain = next month;
+    avant la fin de l'année = before the end of the year; après-demain = the day after tomorrow;
+    d'ici la fin du mois = by the end of the month; bientôt = soon; ce soir = this evening;
+    tôt ou tard = sooner or later; lors de la prochaine séance = at the next sitting;
+    l'été prochain = next summer; dans les prochains jours = in the coming days; à l'avenir = in future;
+    dans le courant de l'été = in the course of the summer; au printemps prochain = next spring""")
 PRESENT_TIMES = pairs("""aujourd'hui = today; actuellement = currently; en ce moment = at the moment;
-    cette année = this year; à cet égard = in this respect; cette semaine = this week; dans ce domaine = in this area""")
+    cette année = this year; à cet égard = in this respect; cette semaine = this week;
+    dans ce domaine = in this area""")
 
-CONNECTIVES = pairs("""toutefois, = however,; en effet, = indeed,; par ailleurs, = moreover,; cependant, = nevertheless,;
-    c'est pourquoi = that is why; par conséquent, = consequently,; en outre, = furthermore,; malheureusement, =
-    unfortunately,; en réalité, = in reality,; heureusement, = fortunately,; enfin, = finally,; à mon avis, =
-    in my opinion,; d'abord, = first of all,; bien entendu, = of course,; en d'autres termes, = in other words,;
-    de toute évidence, = clearly,; néanmoins, = nonetheless,; en principe, = in principle,; à notre avis, =
-    in our opinion,; en particulier, = in particular,; autrement dit, = put differently,; de plus, = in addition,;
-    en fin de compte, = in the end,; paradoxalement, = paradoxically,; tout d'abord, = to begin with,""")
+CONNECTIVES = pairs("""toutefois, = however,; en effet, = indeed,; par ailleurs, = moreover,;
+    cependant, = nevertheless,; par conséquent, = consequently,;
+    en outre, = furthermore,; malheureusement, = unfortunately,; en réalité, = in reality,;
+    heureusement, = fortunately,; enfin, = finally,; à mon avis, = in my opinion,;
+    d'abord, = first of all,; bien entendu, = of course,; en d'autres termes, = in other words,;
+    de toute évidence, = clearly,; néanmoins, = nonetheless,; en principe, = in principle,;
+    à notre avis, = in our opinion,; en particulier, = in particular,; autrement dit, = put differently,;
+    de plus, = in addition,; en fin de compte, = in the end,; paradoxalement, = paradoxically,;
+    tout d'abord, = to begin with,""")
 ADDRESSES = pairs("""Monsieur le Président, = Mr President,; Madame la Présidente, = Madam President,;
-    chers collègues, = ladies and gentlemen,; Monsieur le Commissaire, = Commissioner,; Mesdames et Messieurs, =
-    ladies and gentlemen,; Monsieur le Ministre, = Minister,""")
+    chers collègues, = ladies and gentlemen,; Monsieur le Commissaire, = Commissioner,;
+    Mesdames et Messieurs, = ladies and gentlemen,; Monsieur le Ministre, = Minister,""")
+
+
+def join(*parts: Pair) -> Pair:
+    return Pair(words(*(part.fr for part in parts)), words(*(part.en for part in parts)))
+
+
+def lit(fr: str, en: str) -> Pair:
+    return Pair(fr, en)
+
+
+def said(phrase: Phrase) -> Pair:
+    return Pair(phrase.fr, phrase.en)
 
 
 def number(g: Clauses) -> Pair:
@@ -80,7 +104,7 @@ def dated(g: Clauses, tense: int, clause: Pair, probability: float = 0.4) -> Pai
     if tense not in (PAST, PRESENT, FUTURE) or not g.chance(probability):
         return clause
     when = time(g, tense)
-    if g.chance(0.55):
+    if tense == PRESENT or g.chance(0.5):
         return Pair(f"{when.fr}, {clause.fr}", f"{when.en}, {clause.en}")
     return Pair(f"{clause.fr} {when.fr}", f"{clause.en} {when.en}")
 
@@ -94,14 +118,13 @@ def timed_clause(g: Clauses, tense: int, probability: float) -> Pair:
     return dated(g, tense, clause, probability)
 
 
-def framed(g: Clauses, clause: Pair) -> Pair:
-    """The clause with a connective or an address before it, or as it is."""
+def framed(g: Clauses, clause: Pair, *, connective: bool) -> Pair:
+    """The clause with a connective (if allowed) or an address before it, or as it is."""
     draw = g.words.random()
-    if draw < 0.16:
+    if draw < 0.16 and connective:
         frame = g.draw(CONNECTIVES)
-    elif draw < 0.22:
+    elif 0.16 <= draw < 0.22:
         frame = g.draw(ADDRESSES)
     else:
         return clause
     return Pair(f"{frame.fr} {clause.fr}", f"{frame.en} {clause.en}")
-

@@ -2,32 +2,78 @@
 
 from collections.abc import Iterator
 
-from hotloop.data.text.parliament import patterns as p
-from hotloop.data.text.parliament import set_pieces as q
+from hotloop.data.text.parliament import anaphora, questions, set_pieces, statements, subordination
 from hotloop.data.text.parliament.clauses import Clauses
 from hotloop.data.text.parliament.frames import framed
 from hotloop.data.text.parliament.morphology import elide, indefinite
 
 GRAMMAR_VERSION = 1  # in the name of the folder: a changed grammar never mixes with old files
 
-# (share in per mille, pattern, final mark); statements may take a connective or an address
+# (share, pattern, final mark); statements may take a connective or an address
 PATTERNS = (
-    (190, p.plain, "."), (90, p.things, "."), (65, p.report, "."), (30, p.fact, "."), (25, p.wish, "."), (20, p.although, "."),
-    (22, p.task, "."), (35, p.pronoun_contrast, "."), (35, p.same_subject, "."), (28, p.when_future, "."),
-    (25, p.conditional, "."), (30, p.because, "."), (25, p.contrast, "."), (14, p.two_predicates, "."),
-    (12, p.not_only, "."), (10, p.only, "."), (12, p.some_of_them, "."), (10, p.none, "."), (20, p.gave_him, "."),
-    (14, p.took_part, "."), (14, p.took_account, "."), (14, p.as_for, "."), (12, p.must_it, "."), (14, p.whose, "."),
-    (18, p.aside, "."), (12, p.cleft, "."), (16, p.by_doing, "."), (16, p.after_doing, "."), (18, p.without_doing, "."),
-    (18, p.in_order_to, "."), (18, p.for_years, "."), (14, p.just_now, "."), (22, p.call_on, "."), (10, p.neither, "."),
-    (14, p.together, "."), (14, p.according_to, "."), (10, p.two_hands, "."), (10, p.reasons, "."),
-    (28, q.yes_no, "?"), (18, q.why, "?"), (10, q.modal_question, "?"), (14, q.polite, "?"), (8, q.how_many, "?"),
-    (8, q.who, "?"), (8, q.position, "?"), (8, q.what_will, "?"), (8, q.objectives, "?"), (12, q.let_us, "."),
-    (10, q.please, "."), (14, q.thanks, "."), (12, q.vote_count, "."), (12, q.money, "."), (12, q.percentage, "."),
-    (10, q.scheduled, "."), (10, q.compared, "."), (8, q.superlative, "."), (12, q.ratified, "."), (4, q.procedure, "."),
-    (12, q.first_person, "."),
-)  # fmt: skip
-LONGEST = 25  # spaces and apostrophes, before a connective: at most 30 words and marks with it
-UNFRAMED = {q.procedure, p.two_hands, q.thanks, q.please}
+    (190, statements.plain, "."),
+    (90, statements.things, "."),
+    (65, subordination.report, "."),
+    (30, subordination.fact, "."),
+    (25, subordination.wish, "."),
+    (20, subordination.although, "."),
+    (22, statements.task, "."),
+    (35, anaphora.other_subject, "."),
+    (35, anaphora.same_subject, "."),
+    (28, anaphora.when_future, "."),
+    (25, subordination.conditional, "."),
+    (30, subordination.because, "."),
+    (25, subordination.contrast, "."),
+    (14, statements.two_predicates, "."),
+    (12, statements.not_only, "."),
+    (10, statements.only, "."),
+    (12, anaphora.some_of_them, "."),
+    (10, statements.none, "."),
+    (20, anaphora.gave_him, "."),
+    (14, anaphora.took_part, "."),
+    (14, anaphora.took_account, "."),
+    (14, anaphora.as_for, "."),
+    (12, anaphora.must_it, "."),
+    (14, subordination.whose, "."),
+    (18, subordination.aside, "."),
+    (12, subordination.cleft, "."),
+    (16, subordination.by_doing, "."),
+    (16, subordination.after_doing, "."),
+    (18, subordination.without_doing, "."),
+    (18, subordination.in_order_to, "."),
+    (18, statements.for_years, "."),
+    (14, statements.just_now, "."),
+    (22, statements.call_on, "."),
+    (10, statements.neither, "."),
+    (14, statements.together, "."),
+    (14, subordination.according_to, "."),
+    (10, subordination.two_hands, "."),
+    (10, statements.reasons, "."),
+    (28, questions.yes_no, "?"),
+    (18, questions.why, "?"),
+    (10, questions.modal_question, "?"),
+    (14, questions.polite, "?"),
+    (8, questions.how_many, "?"),
+    (8, questions.who, "?"),
+    (8, questions.position, "?"),
+    (8, questions.what_will, "?"),
+    (8, questions.objectives, "?"),
+    (12, set_pieces.let_us, "."),
+    (10, set_pieces.please, "."),
+    (14, set_pieces.thanks, "."),
+    (12, set_pieces.vote_count, "."),
+    (12, set_pieces.money, "."),
+    (12, set_pieces.percentage, "."),
+    (10, set_pieces.scheduled, "."),
+    (10, set_pieces.compared, "."),
+    (8, set_pieces.superlative, "."),
+    (12, set_pieces.ratified, "."),
+    (4, set_pieces.procedure, "."),
+    (12, set_pieces.first_person, "."),
+)
+LONGEST = 24  # spaces and apostrophes, before a connective: at most 30 words and marks with it
+APPEALS = {subordination.wish, statements.task, set_pieces.let_us}  # an address suits them, unfortunately does not
+UNFRAMED = {set_pieces.procedure, subordination.two_hands, set_pieces.thanks, set_pieces.please}
 
 
 def generate(seed: int) -> Iterator[tuple[str, str]]:
@@ -40,7 +86,7 @@ def generate(seed: int) -> Iterator[tuple[str, str]]:
         if pair.fr.count(" ") + pair.fr.count("'") > LONGEST:
             continue
         if mark == "." and pattern not in UNFRAMED:
-            pair = framed(g, pair)
+            pair = framed(g, pair, connective=pattern not in APPEALS)
         french, english = elide(pair.fr), indefinite(pair.en)
         french = french[0].upper() + french[1:] + (" ?" if mark == "?" else mark)
         english = english[0].upper() + english[1:] + ("" if english.endswith(".") else mark)  # 4 p.m.

@@ -83,6 +83,7 @@ def _rows(table: str) -> list[tuple[str, str]]:
 
 
 def pairs(table: str) -> Pool[Pair]:
+    """Fixed pieces of text, `French = English; …`."""
     return Pool([Pair(*row) for row in _rows(table)])
 
 
@@ -91,7 +92,10 @@ def _noun(left: str, right: str, letter: str) -> Noun:
     singular, _, plural = words.partition("/")
     english, _, english_many = right.partition("/")
     return Noun(
-        (singular, plural or french_plural(singular)), gender == "f", (english, english_many or english_plural(english)), letter
+        (singular, plural or french_plural(singular)),
+        gender == "f",
+        (english, english_many or english_plural(english)),
+        letter,
     )
 
 
@@ -106,7 +110,7 @@ _WITH_ETRE = ("intervenir", "aller", "arriver", "partir", "venir", "revenir", "r
 _PREPOSITIONS = ("à", "de", "sur", "pour", "contre")
 
 
-def verb(line: str) -> Verb:
+def _verb(line: str) -> Verb:
     """One line of verbs.py as an entry."""
     french, aspect, adverb_letter, objects, english = line.split("|")
     reflexive = french.startswith(("se ", "s'"))
@@ -114,16 +118,24 @@ def verb(line: str) -> Verb:
     preposition = middle.pop() if middle and middle[-1] in _PREPOSITIONS else ""
     base, _, particle = english.partition(" ")
     return Verb(
-        conjugate(head), reflexive, reflexive or head in _WITH_ETRE, " ".join(middle), preposition, aspect, adverb_letter.strip("-"), objects.strip("-"),
-        (base, *english_verb(base)), particle,
-    )  # fmt: skip
+        conjugate(head),
+        reflexive,
+        reflexive or head in _WITH_ETRE,
+        " ".join(middle),
+        preposition,
+        aspect,
+        adverb_letter.strip("-"),
+        objects.strip("-"),
+        (base, *english_verb(base)),
+        particle,
+    )
 
 
 def _name(french: str, gender: str, english: str, pronoun: str) -> Name:
     if french.startswith("l'"):
         article, rest = ("la" if gender == "f" else "le"), french[2:]
     else:
-        article, _, rest = french.rpartition(" ") if french.split(" ")[0] not in ("le", "la", "les") else french.partition(" ")
+        article, _, rest = french.partition(" ")
     feminine = gender.startswith("f") or (not gender and article == "la")
     return Name(article, rest, feminine + 2 * (article == "les"), english, pronoun)
 
@@ -193,20 +205,21 @@ def _adjectives(tables: dict[str, str]) -> dict[str, Pool[Adjective]]:
     return {key: Pool([_adjective(*row) for row in _rows(table)]) for key, table in tables.items()}
 
 
-def _verbs(table: str) -> list[Verb]:
-    return [verb(line) for line in table.splitlines()]
+def verb_list(table: str) -> list[Verb]:
+    """Verbs of a table, one a line, see verbs.py."""
+    return [_verb(line) for line in table.splitlines()]
 
 
 @cache
 def lexicon() -> Lexicon:
     """The whole lexicon, read once."""
-    transitive = _verbs(verbs.TRANSITIVE)
+    transitive = verb_list(verbs.TRANSITIVE)
     people = []
     for surname in nouns.SURNAMES.split():
         people.append(Name("", f"M. {surname}", 0, f"Mr {surname}", "he"))
         people.append(Name("", f"Mme {surname}", 1, f"Mrs {surname}", "she"))
     direct = {
-        letter: Pool([entry for entry in transitive if letter in entry.objects and not entry.preposition], exponent=1.4)
+        letter: Pool([entry for entry in transitive if letter in entry.objects and not entry.preposition], exponent=1.2)
         for letter in "TRCMNBEXOP"
     }
     return Lexicon(
@@ -214,7 +227,7 @@ def lexicon() -> Lexicon:
         generic={key: Pool([_generic(*row) for row in _rows(table)]) for key, table in nouns.GENERIC.items()},
         institutions=Pool([_institution(*row) for row in _rows(nouns.INSTITUTIONS)]),
         countries=Pool([_country(*row) for row in _rows(nouns.COUNTRIES)]),
-        people=Pool(people),
+        people=Pool(people, exponent=0.7),
         cities=pairs(nouns.CITIES),
         before=_adjectives(adjectives.BEFORE),
         quality=_adjectives(adjectives.QUALITY),
@@ -222,16 +235,16 @@ def lexicon() -> Lexicon:
         nationalities=Pool([_adjective(*row) for row in _rows(adjectives.NATIONALITIES)]),
         degrees=pairs(adjectives.DEGREES),
         adverbs={key: pairs(table) for key, table in verbs.ADVERBS.items()},
-        transitive=Pool(transitive, exponent=1.3),
+        transitive=Pool(transitive, exponent=1.2),
         common=Pool(transitive[:20]),
         direct=direct,
-        effects=Pool(_verbs(verbs.EFFECTS)),
-        help=Pool(_verbs(verbs.HELP)),
-        afflictions=Pool(_verbs(verbs.AFFLICTIONS)),
-        saying=Pool(_verbs(verbs.SAYING), exponent=1.2),
-        control=Pool(_verbs(verbs.CONTROL), exponent=1.4),
-        giving=Pool(_verbs(verbs.GIVING)),
-        intransitive=Pool(_verbs(verbs.INTRANSITIVE)),
-        motion_to=Pool(_verbs(verbs.MOTION_TO)),
-        motion_from=Pool(_verbs(verbs.MOTION_FROM)),
+        effects=Pool(verb_list(verbs.EFFECTS)),
+        help=Pool(verb_list(verbs.HELP)),
+        afflictions=Pool(verb_list(verbs.AFFLICTIONS)),
+        saying=Pool(verb_list(verbs.SAYING), exponent=1.2),
+        control=Pool(verb_list(verbs.CONTROL), exponent=1.4),
+        giving=Pool(verb_list(verbs.GIVING)),
+        intransitive=Pool(verb_list(verbs.INTRANSITIVE)),
+        motion_to=Pool(verb_list(verbs.MOTION_TO)),
+        motion_from=Pool(verb_list(verbs.MOTION_FROM)),
     )

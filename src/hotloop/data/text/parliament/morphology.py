@@ -11,8 +11,10 @@ JE, IL, NOUS, VOUS, ILS = range(5)  # grammatical persons; the English ones are 
 PRESENT, PAST, PERFECT, PLUPERFECT, FUTURE, CONDITIONAL, SUBJUNCTIVE = range(7)
 
 _DOUBLING = {"appeler", "rappeler", "rejeter", "renouveler"}  # rejette, not rejète
-_FINIR = """agir agrandir réagir établir choisir garantir définir fournir investir réunir élargir réussir ralentir
-    approfondir assouplir durcir affaiblir saisir franchir punir unir trahir""".split()
+_FINIR = (
+    "agir agrandir réagir établir choisir garantir définir fournir investir réunir élargir réussir ralentir "
+    "approfondir assouplir durcir affaiblir saisir franchir punir unir trahir"
+)
 
 # ending of the infinitive: je, il, nous, ils, future stem, past participle, subjunctive stem (where irregular)
 _IRREGULAR = {
@@ -56,20 +58,78 @@ _NO_RULE = {"être": "étant", "avoir": "ayant", "savoir": "sachant"}  # present
 _VOUS = {"êtes": "être", "faites": "faire", "dites": "dire"}
 
 _ENGLISH_IRREGULAR = {
-    "be": "was been", "begin": "began begun", "bring": "brought brought", "cut": "cut cut", "draw": "drew drawn",
-    "fall": "fell fallen", "fight": "fought fought", "find": "found found", "forget": "forgot forgotten",
-    "get": "got got", "give": "gave given", "go": "went gone", "grow": "grew grown", "have": "had had",
-    "hold": "held held", "keep": "kept kept", "know": "knew known", "leave": "left left", "lose": "lost lost",
-    "make": "made made", "meet": "met met", "overcome": "overcame overcome", "put": "put put", "read": "read read",
-    "rise": "rose risen", "say": "said said", "see": "saw seen", "send": "sent sent", "set": "set set",
-    "show": "showed shown", "speak": "spoke spoken", "spend": "spent spent", "take": "took taken",
-    "tell": "told told", "think": "thought thought", "understand": "understood understood",
-    "undertake": "undertook undertaken", "withdraw": "withdrew withdrawn", "write": "wrote written",
-    "win": "won won", "uphold": "upheld upheld", "choose": "chose chosen", "build": "built built",
-    "come": "came come", "draft": "drafted drafted", "mean": "meant meant", "hear": "heard heard", "hit": "hit hit", "swear": "swore sworn",
-}  # fmt: skip
-_ENGLISH_DOUBLING = {"commit", "submit", "admit", "regret", "ban", "plan", "permit", "refer", "cancel",
-                     "travel", "transfer", "stop", "begin", "cut", "forget", "get", "put", "set", "win", "hit"}  # fmt: skip
+    "be": "was been",
+    "begin": "began begun",
+    "bring": "brought brought",
+    "cut": "cut cut",
+    "draw": "drew drawn",
+    "fall": "fell fallen",
+    "fight": "fought fought",
+    "find": "found found",
+    "forget": "forgot forgotten",
+    "get": "got got",
+    "give": "gave given",
+    "go": "went gone",
+    "grow": "grew grown",
+    "have": "had had",
+    "hold": "held held",
+    "keep": "kept kept",
+    "know": "knew known",
+    "leave": "left left",
+    "lose": "lost lost",
+    "make": "made made",
+    "meet": "met met",
+    "overcome": "overcame overcome",
+    "put": "put put",
+    "read": "read read",
+    "rise": "rose risen",
+    "say": "said said",
+    "see": "saw seen",
+    "send": "sent sent",
+    "set": "set set",
+    "show": "showed shown",
+    "speak": "spoke spoken",
+    "spend": "spent spent",
+    "take": "took taken",
+    "tell": "told told",
+    "think": "thought thought",
+    "understand": "understood understood",
+    "undertake": "undertook undertaken",
+    "withdraw": "withdrew withdrawn",
+    "write": "wrote written",
+    "win": "won won",
+    "uphold": "upheld upheld",
+    "choose": "chose chosen",
+    "build": "built built",
+    "come": "came come",
+    "draft": "drafted drafted",
+    "mean": "meant meant",
+    "hear": "heard heard",
+    "hit": "hit hit",
+    "swear": "swore sworn",
+}
+_ENGLISH_DOUBLING = {
+    "commit",
+    "submit",
+    "admit",
+    "regret",
+    "ban",
+    "plan",
+    "permit",
+    "refer",
+    "cancel",
+    "travel",
+    "transfer",
+    "stop",
+    "begin",
+    "cut",
+    "forget",
+    "get",
+    "put",
+    "set",
+    "win",
+    "hit",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,7 +181,7 @@ def _principal_parts(infinitive: str) -> tuple[str, str, str, str, str, str, str
             parts = [prefix + part for part in row.split()]
             parts += [""] * (7 - len(parts))
             return tuple(parts)  # type: ignore[return-value]
-    if infinitive in _FINIR:
+    if infinitive in _FINIR.split():
         stem = infinitive[:-1]
         return stem + "s", stem + "t", stem + "ssons", stem + "ssent", infinitive, stem, ""
     if infinitive.endswith("dre"):
@@ -161,9 +221,19 @@ def french_feminine(word: str) -> str:
     if word.endswith("e"):
         return word
     for ending, feminine in (
-        ("eux", "euse"), ("f", "ve"), ("er", "ère"), ("el", "elle"), ("en", "enne"), ("on", "onne"),
-        ("et", "ète"), ("lic", "lique"), ("eau", "elle"), ("ong", "ongue"), ("rec", "recque"), ("urc", "urque"),
-    ):  # fmt: skip
+        ("eux", "euse"),
+        ("f", "ve"),
+        ("er", "ère"),
+        ("el", "elle"),
+        ("en", "enne"),
+        ("on", "onne"),
+        ("et", "ète"),
+        ("lic", "lique"),
+        ("eau", "elle"),
+        ("ong", "ongue"),
+        ("rec", "recque"),
+        ("urc", "urque"),
+    ):
         if word.endswith(ending):
             return word[: -len(ending)] + feminine
     return word + "e"
@@ -198,11 +268,25 @@ def english_verb(base: str) -> tuple[str, str, str, str]:
 
 
 _ELIDED = {
-    "le": "l'", "la": "l'", "du": "de l'", "au": "à l'", "de": "d'", "que": "qu'", "ne": "n'", "je": "j'",
-    "se": "s'", "me": "m'", "ce": "cet ", "sa": "son ", "ma": "mon ", "lorsque": "lorsqu'",
-    "puisque": "puisqu'", "nouveau": "nouvel ",
-}  # fmt: skip
-_SILENT_H = "abit|armon|elsinki|érit|eur|ist|iver|omm|onn|ôpit|ôt|um|yg|yp|ésit"  # the h of hausse, haut, Hongrie is not
+    "le": "l'",
+    "la": "l'",
+    "du": "de l'",
+    "au": "à l'",
+    "de": "d'",
+    "que": "qu'",
+    "ne": "n'",
+    "je": "j'",
+    "se": "s'",
+    "me": "m'",
+    "ce": "cet ",
+    "sa": "son ",
+    "ma": "mon ",
+    "lorsque": "lorsqu'",
+    "puisque": "puisqu'",
+    "nouveau": "nouvel ",
+}
+# The h of hausse, haut, huit and Hongrie is not silent.
+_SILENT_H = r"abit|ier\b|armon|érit|eur|ist|iver|omm|onn|ôpit|ôt|um|yg|yp|ésit"
 _BEFORE_VOWEL = re.compile(
     rf"\b({'|'.join(_ELIDED)}) (?=[aeiouàâéèêîôûœAEIOUÀÂÉÈÊÎÔŒ]|y |h(?:{_SILENT_H})|Helsinki)(?!onz|oui\b)"
 )

@@ -1,62 +1,62 @@
-"""Noun phrases and verb phrases, in both languages at once.
-
-French is put together with unelided words (`le accord`, `ne a pas`); `morphology.elide` mends the whole sentence.
-"""
+"""Draws words and builds noun phrases from them."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 from random import Random
 from typing import TypeVar
 
 from hotloop.data.text.parliament.lexicon import Adjective, Lexicon, Name, Noun, Pair, Pool, lexicon
-from hotloop.data.text.parliament.morphology import (
-    CONDITIONAL,
-    FUTURE,
-    IL,
-    ILS,
-    JE,
-    NOUS,
-    PAST,
-    PRESENT,
-    VOUS,
-)
+from hotloop.data.text.parliament.morphology import IL, ILS
+from hotloop.data.text.parliament.phrase import ARTICLES, HIS, HIS_FR, WE, I, Phrase, definite
 
 Item = TypeVar("Item")
 
-ETRE = {
-    PRESENT: ("suis", "est", "sommes", "êtes", "sont"),
-    PAST: ("étais", "était", "étions", "étiez", "étaient"),
-    FUTURE: ("serai", "sera", "serons", "serez", "seront"),
-    CONDITIONAL: ("serais", "serait", "serions", "seriez", "seraient"),
+
+NO_TOPIC = {
+    "statute",
+    "agenda",
+    "budget",
+    "draft budget",
+    "amending budget",
+    "armistice",
+    "timetable",
+    "code of conduct",
+    "mandate",
+    "speech",
+    "list",
+    "road map",
+    "work programme",
+    "framework decision",
+    "map",
+    "questionnaire",
+    "brochure",
+    "pact",
+    "motion",
+    "annex",
+    "charter",
 }
-AVOIR = {PRESENT: ("ai", "a", "avons", "avez", "ont"), PAST: ("avais", "avait", "avions", "aviez", "avaient")}
-BE = {
-    PRESENT: ("am", "is", "are", "are", "are"),
-    PAST: ("was", "was", "were", "were", "were"),
-    FUTURE: ("will be",) * 5,
-    CONDITIONAL: ("would be",) * 5,
-}
-REFLEXIVE = ("me", "se", "nous", "vous", "se")
-HE_FR = ("il", "elle", "ils", "elles")  # by agreement: m., f., m. pl., f. pl.
-HIM_FR = ("le", "la", "les", "les")
-HIM = {"it": "it", "he": "him", "she": "her", "they": "them", "I": "me", "we": "us", "you": "you"}
-HIS = {"it": "its", "he": "his", "she": "her", "they": "their", "I": "my", "we": "our", "you": "your"}
-HIS_FR = (("mon", "ma", "mes"), ("son", "sa", "ses"), ("notre", "notre", "nos"), ("votre", "votre", "vos"),
-          ("leur", "leur", "leurs"))  # fmt: skip
-ARTICLES = {
-    "the": (("le", "la", "les"), ("du", "de la", "des"), ("au", "à la", "aux")),
-    "a": (("un", "une", "des"), ("de un", "de une", "de"), ("à un", "à une", "à des")),
-    "this": (("ce", "cette", "ces"),),
-    "our": (("notre", "notre", "nos"),),
-}
-ENGLISH_PERSON = {"I": JE, "we": NOUS, "you": VOUS, "they": ILS}
-NO_TOPIC = {"statute", "agenda", "budget", "draft budget", "amending budget", "armistice", "timetable",
-            "code of conduct", "mandate", "speech", "list", "road map", "work programme", "framework decision",
-            "map", "questionnaire", "brochure", "pact", "motion", "annex", "charter"}  # fmt: skip
-WITH_AIM = {"programme", "project", "strategy", "plan", "measure", "initiative", "policy", "campaign", "pilot project"}  # fmt: skip
-ONLY_INDEFINITE = {"genuine", "good", "bad", "other", "brief", "far-reaching", "heavy"}  # adjectives before the noun
-BODIES = {"company", "region", "island", "city", "university", "trade union", "minority", "hospital", "small business",
-          "library", "family"}  # groups that are no people: "that" in English, not "who"  # fmt: skip
+
+
+WITH_AIM = {"programme", "project", "strategy", "plan", "measure", "initiative", "policy", "campaign", "pilot project"}
+
+
+ONLY_INDEFINITE = {"genuine", "good", "bad", "other", "far-reaching", "heavy"}  # adjectives before the noun
+
+
+BODIES = {
+    "company",
+    "region",
+    "island",
+    "city",
+    "university",
+    "trade union",
+    "minority",
+    "hospital",
+    "small business",
+    "library",
+    "family",
+}  # groups that are no people: "that" in English, not "who"
+
+
 REGIONS = (
     Pair("en Europe", "in Europe"),
     Pair("dans les régions rurales", "in rural areas"),
@@ -73,6 +73,8 @@ REGIONS = (
     Pair("en Asie", "in Asia"),
     Pair("dans les régions de montagne", "in mountain areas"),
 )
+
+
 LIVES = (
     Pair("ont besoin de notre aide", "need our help"),
     Pair("vivent dans les régions rurales", "live in rural areas"),
@@ -89,59 +91,6 @@ LIVES = (
     Pair("nous ont écrit", "wrote to us"),
     Pair("n'ont pas le droit de vote", "do not have the right to vote"),
 )
-
-
-@dataclass(slots=True)
-class Phrase:
-    """A noun phrase."""
-
-    fr: str
-    de: str  # with de: du rapport
-    to: str  # with à: au rapport
-    en: str
-    agreement: int  # m., f., m. pl., f. pl.
-    pronoun: str  # it, they, he, she, I, we, you
-    person: int = IL  # French grammatical person
-    specific: bool = True  # may take a relative clause or the genitive
-
-    @property
-    def english_person(self) -> int:
-        return ENGLISH_PERSON.get(self.pronoun, IL)
-
-    @property
-    def genitive(self) -> str:
-        return self.en + ("'" if self.en.endswith("s") else "'s")
-
-    @property
-    def human(self) -> bool:
-        return self.pronoun in ("he", "she")
-
-    def extended(self, fr: str, en: str) -> "Phrase":
-        """The phrase with something behind it."""
-        return replace(self, fr=self.fr + fr, de=self.de + fr, to=self.to + fr, en=self.en + en, specific=False)
-
-
-def definite(name: Name) -> Phrase:
-    """A name or generic noun with the article it always has."""
-    plural = name.agreement > 1
-    index = 2 if plural else name.agreement
-    person = ILS if plural else IL
-    if not name.article:
-        return Phrase(name.rest, "de " + name.rest, "à " + name.rest, name.english, name.agreement, name.pronoun)
-    (plain, of, to), rest = (forms[index] for forms in ARTICLES["the"]), name.rest
-    return Phrase(
-        f"{plain} {rest}", f"{of} {rest}", f"{to} {rest}", name.english, name.agreement, name.pronoun, person
-    )
-
-
-WE = Phrase("nous", "de nous", "à nous", "we", 2, "we", NOUS)
-I = Phrase("je", "de moi", "à moi", "I", 0, "I", JE)  # noqa: E741 - the English word
-YOU = Phrase("vous", "de vous", "à vous", "you", 2, "you", VOUS)
-
-
-def pronoun(phrase: Phrase) -> Phrase:
-    """The subject pronoun that stands for a phrase of the third person."""
-    return replace(phrase, fr=HE_FR[phrase.agreement], en=phrase.pronoun)
 
 
 class Words:
@@ -188,7 +137,9 @@ class Words:
         if before:
             fr, en = f"{before.forms[agreement]} {fr}", f"{before.english} {en}"
         fr_determiner = determiner
-        en_determiner = {"the": "the " if article else "", "a": "" if plural else "a ", "our": "our "}.get(determiner, "")
+        en_determiner = {"the": "the " if article else "", "a": "" if plural else "a ", "our": "our "}.get(
+            determiner, ""
+        )
         if determiner == "this":
             en_determiner = "these " if plural else "this "
         elif determiner == "a" and not plural and before and before.english == "other":
@@ -210,10 +161,15 @@ class Words:
                 forms = ("de", "de", "à de")
         fr += topic[0]
         return Phrase(
-            f"{forms[0]} {fr}", f"{forms[1]} {fr}", f"{forms[2]} {fr}", en_determiner + en + topic[1],
-            agreement, "they" if plural else "it", ILS if plural else IL,
+            f"{forms[0]} {fr}",
+            f"{forms[1]} {fr}",
+            f"{forms[2]} {fr}",
+            en_determiner + en + topic[1],
+            agreement,
+            "they" if plural else "it",
+            ILS if plural else IL,
             determiner in ("the", "this") and article and not topic[0],
-        )  # fmt: skip
+        )
 
     def document(
         self, letter: str, *, definite_only: bool = False, quality: bool = True, subject: Phrase | None = None
@@ -232,14 +188,22 @@ class Words:
             relation = {"M": "measure", "N": "norm", "C": "treaty", "B": "body"}.get(letter, "text")
             after = self.draw(lex.relation[relation])
         elif draw < 0.36 and letter != "C" and quality and before is None:
-            after = self.draw(lex.quality[kind])
+            after = self.draw(lex.quality["norm" if letter == "N" else kind])
+        if before and before.english == "first":
+            after = None  # no first final position
+        if after and (after.english in noun.english[0] or after.forms[noun.feminine] in noun.forms[0]):
+            after = None  # no position commune commune
         if letter in "TRC" and self.chance(0.3) and noun.english[0] not in NO_TOPIC:
             theme = definite(self.draw(lex.generic["D"]))
             topic = (" sur " + theme.fr, " on " + theme.en)
         elif letter == "M" and noun.english[0] in WITH_AIM and self.chance(0.3):
             problem = self.chance(0.5)
             theme = definite(self.draw(lex.generic["P" if problem else "G"]))
-            topic = (" contre " + theme.fr, " against " + theme.en) if problem else (" pour " + theme.fr, " for " + theme.en)
+            topic = (
+                (" contre " + theme.fr, " against " + theme.en)
+                if problem
+                else (" pour " + theme.fr, " for " + theme.en)
+            )
         draw = self.random()
         if before and before.english in ONLY_INDEFINITE and definite_only:
             before = None
@@ -328,7 +292,15 @@ class Words:
         elif draw < 0.4 and quality:
             after = self.draw(lex.quality["event"])
         topic = ("", "")
-        if noun.english[0] not in ("sitting", "vote", "election", "ceremony", "visit", "fair", "festival") and self.chance(0.35):
+        if noun.english[0] not in (
+            "sitting",
+            "vote",
+            "election",
+            "ceremony",
+            "visit",
+            "fair",
+            "festival",
+        ) and self.chance(0.35):
             theme = definite(self.draw(lex.generic["D"]))
             topic = (" sur " + theme.fr, " on " + theme.en)
         determiner = "the" if definite_only or self.chance(0.6) else "this" if self.chance(0.4) else "a"
@@ -378,9 +350,10 @@ class Words:
             return definite(self.draw(lex.countries))
         if draw < 0.94:
             nation = self.draw(lex.nationalities)
-            delegation = self.chance(0.4)
-            if delegation:
-                return definite(Name("la", f"délégation {nation.forms[1]}", 1, f"the {nation.english} delegation", "it"))
+            if self.chance(0.4) or nation.english == "European":
+                return definite(
+                    Name("la", f"délégation {nation.forms[1]}", 1, f"the {nation.english} delegation", "it")
+                )
             return definite(Name("le", f"gouvernement {nation.forms[0]}", 0, f"the {nation.english} Government", "it"))
         theme = definite(self.draw(lex.generic["D"]))
         return definite(Name("la", f"commission {theme.de}", 1, f"the committee on {theme.en}", "it"))

@@ -1,6 +1,7 @@
 """Verbs: `French | aspect | adverbs | objects | English`.
 
-aspect   s: a state, English simple present; i: a state whose past is the French imperfect (voulait); a: an activity, English progressive; e: an event, not used in the present
+aspect   s: a state, English simple present; i: a state whose past is the French imperfect (voulait);
+         a: an activity, English progressive; e: an event, not used in the present
 adverbs  letter of a list in ADVERBS; - for none
 objects  letters of the noun classes in nouns.py; - for none
 A French preposition at the end (voter contre) governs the object. Frequent verbs stand first.
@@ -67,7 +68,6 @@ ratifier|e|A|CC|ratify
 réviser|a|C|TCM|revise
 remercier|e|S|OX|thank
 convaincre|e|-|OX|convince
-menacer|s|S|X|threaten
 rédiger|a|C|TR|draft
 étendre|e|E|MN|extend
 sous-estimer|s|S|P|underestimate
@@ -156,7 +156,6 @@ envisager de|a|-|-|plan to
 réussir à|e|-|-|manage to
 renoncer à|e|-|-|decline to
 s'engager à|e|-|-|undertake to
-menacer de|s|-|-|threaten to
 choisir de|e|-|-|choose to
 se préparer à|a|-|-|prepare to
 oublier de|e|-|-|forget to"""
@@ -195,10 +194,11 @@ MOTION_FROM = """revenir|e|A|-|return from
 partir|e|A|-|set off from"""
 
 ADVERBS = {
-    "A": """rapidement = quickly; officiellement = officially; finalement = finally; immédiatement = immediately;
-        publiquement = publicly; formellement = formally; prudemment = cautiously; discrètement = quietly""",
-    "C": """attentivement = carefully; rapidement = quickly; minutieusement = thoroughly; sérieusement = seriously;
-        consciencieusement = conscientiously""",
+    "A": """rapidement = quickly; officiellement = officially; finalement = finally;
+        immédiatement = immediately; publiquement = publicly; formellement = formally;
+        prudemment = cautiously; discrètement = quietly""",
+    "C": """attentivement = carefully; rapidement = quickly; minutieusement = thoroughly;
+        sérieusement = seriously; consciencieusement = conscientiously""",
     "S": """fermement = firmly; clairement = clearly; souvent = often; publiquement = publicly;
         ouvertement = openly; constamment = constantly; vivement = strongly; sincèrement = sincerely;
         systématiquement = systematically; énergiquement = energetically""",
