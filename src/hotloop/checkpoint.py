@@ -62,7 +62,7 @@ def read_checkpoint(path: str | Path) -> dict[str, Any]:
                 "could run somebody's code"
             ) from error
         raise UserError(f"ckpt_path: {path} is not a checkpoint or is damaged") from error
-    except (RuntimeError, EOFError, OSError, ValueError, KeyError, AttributeError, TypeError) as error:
+    except (RuntimeError, EOFError, OSError, ValueError, LookupError, AttributeError, TypeError) as error:
         raise UserError(f"ckpt_path: {path} is not a checkpoint or is damaged ({_first_line(error)})") from error
     if not isinstance(content, dict) or "state_dict" not in content:
         raise UserError(f"ckpt_path: {path} is no Lightning checkpoint: it has no state_dict")

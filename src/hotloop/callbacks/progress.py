@@ -223,10 +223,10 @@ class ThroughputBar(ProgressBar):
             self._progress.start()
         known = None if total == float("inf") else total
         count = f"{name} {done}" + ("" if known is None else f"/{known}")
-        texts = {"figures": " · ".join(figures), "line": " · ".join([count, *figures])}
+        text, line = " · ".join(figures), " · ".join([count, *figures])
         if name not in self._tasks:
-            self._tasks[name] = self._progress.add_task(name, total=known, **texts)
-        self._progress.update(self._tasks[name], completed=done, total=known, **texts)
+            self._tasks[name] = self._progress.add_task(name, total=known, figures=text, line=line)
+        self._progress.update(self._tasks[name], completed=done, total=known, figures=text, line=line)
         self._progress.refresh()
         self._drawn = time.perf_counter()
 

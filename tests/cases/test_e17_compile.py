@@ -1,0 +1,63 @@
+"""E17: compiled and uncompiled runs share their checkpoints, and lengths do not make it compile again and again."""
+
+import pytest
+import torch
+
+from hotloop import checkpoint
+from hotloop.data.text.batch import Batch
+from hotloop.models.seq2seq import Seq2Seq
+from hotloop.tasks.translation import token_losses
+
+
+def test_e17_compiling_in_place_leaves_the_names_of_the_weights():
+    model = Seq2Seq(source_vocabulary=9, target_vocabulary=9, embedding=4, hidden=4)
+    names = list(model.state_dict())
+    model.compile(dynamic=True)
+    assert list(model.state_dict()) == names
+
+
+def batches(count: int):
+    torch.manual_seed(0)
+    for number in range(count):
+        length = 15 + number % 11
+        yield Batch(
+            source=torch.randint(4, 40, (4, length)),
+            source_length=torch.full((4,), length),
+            target=torch.randint(4, 40, (4, length + number % 3)),
+            target_length=torch.full((4,), length + number % 3),
+            ids=torch.arange(4),
+        )
+
+
+@pytest.mark.slow
+def test_e17_lengths_from_15_to_25_compile_a_few_times_only_and_give_the_same():
+    import torch._dynamo
+
+    torch._dynamo.reset()
+    counters = torch._dynamo.utils.counters
+    counters.clear()
+    model = Seq2Seq(source_vocabulary=40, target_vocabulary=40, embedding=8, hidden=8, attention="general").train()
+    with torch.no_grad():
+        expected = [token_losses(model, batch)[0] for batch in batches(22)]
+    model.compile(dynamic=True)
+    for batch, right in zip(batches(22), expected, strict=True):
+        losses, _, _ = token_losses(model, batch)
+        losses.sum().backward()
+        torch.testing.assert_close(losses.detach(), right, atol=1e-5, rtol=0)
+    frames = counters["frames"]["total"]
+    assert frames and not any("recompile_limit" in reason for reason in counters["unimplemented"])
+    assert counters["recompiles"].total() <= 4 if hasattr(counters["recompiles"], "total") else True
+
+
+@pytest.mark.slow
+def test_e17_a_compiled_run_can_be_continued_uncompiled_and_the_reverse(train_tiny):
+    compiled = train_tiny("compile=true", "trainer.limit_train_batches=4", folder="compiled")
+    plain = train_tiny("trainer.limit_train_batches=4", folder="plain")
+    one, other = (checkpoint.read_checkpoint(run.last)["state_dict"] for run in (compiled, plain))
+    assert list(one) == list(other) and not any("_orig_mod" in name for name in one)
+    for name, value in one.items():
+        torch.testing.assert_close(value, other[name], atol=1e-4, rtol=1e-3)
+    train_tiny("trainer.max_epochs=2", "trainer.limit_train_batches=4", f"ckpt_path='{compiled.last}'", folder="on1")
+    train_tiny(
+        "trainer.max_epochs=2", "trainer.limit_train_batches=4", "compile=true", f"ckpt_path='{plain.last}'", folder="on2"
+    )

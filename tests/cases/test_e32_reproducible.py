@@ -1,0 +1,63 @@
+"""E32: one seed, one result; the seed is in the report even when nobody set it."""
+
+import subprocess
+import sys
+
+import pytest
+import torch
+
+from hotloop import checkpoint
+from tests.conftest import ROOT
+
+
+def weights(run):
+    return checkpoint.read_checkpoint(run.last)["state_dict"]
+
+
+def equal(one, other) -> bool:
+    return all(torch.equal(value, other[name]) for name, value in one.items())
+
+
+def test_e32_the_same_seed_gives_the_same_weights_and_another_seed_others(train_tiny):
+    first, second = (train_tiny("trainer.max_epochs=2", folder=name) for name in ("first", "second"))
+    other = train_tiny("trainer.max_epochs=2", "seed=2", folder="other")
+    assert first.losses == second.losses and equal(weights(first), weights(second))
+    assert first.losses != other.losses and not equal(weights(first), weights(other))
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_e32_workers_change_nothing(train_tiny, workers):
+    alone = train_tiny(folder="alone")
+    helped = train_tiny(f"data.num_workers={workers}", folder="helped")
+    assert alone.losses == helped.losses and equal(weights(alone), weights(helped))
+
+
+def test_e32_a_seed_that_nobody_set_is_recorded_and_repeats_the_run(train_tiny):
+    first = train_tiny("seed=null", folder="first")
+    seed = first.report["seed"]
+    assert isinstance(seed, int)
+    again = train_tiny(f"seed={seed}", folder="again")
+    assert first.losses == again.losses
+
+
+def test_e32_vocabularies_do_not_depend_on_the_hash_seed(bitext, tmp_path):
+    program = (
+        "import json, sys\n"
+        "from hotloop.data.text.tokenizer import TokenizerOptions, count_words, train_tokenizer\n"
+        "lines = open(sys.argv[1], encoding='utf-8').read().splitlines()\n"
+        "for kind, size in (('word', 30), ('bpe', 80), ('unigram', 80)):\n"
+        "    options = TokenizerOptions(kind=kind, vocabulary_size=size)\n"
+        "    print(json.dumps(train_tokenizer(count_words(lines), options).state()))\n"
+    )
+    outputs = [
+        subprocess.run(
+            [sys.executable, "-c", program, str(bitext / "train.fr")],
+            env={"PYTHONHASHSEED": seed, "PATH": ""},
+            cwd=ROOT,
+            capture_output=True,
+            text=True,
+            check=True,
+        ).stdout
+        for seed in ("1", "2")
+    ]
+    assert outputs[0] == outputs[1] and outputs[0].count("\n") == 3
