@@ -14,6 +14,7 @@ from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
 from hydra.utils import get_object
 from omegaconf import DictConfig, OmegaConf
+from omegaconf.errors import OmegaConfBaseException
 
 from hotloop.errors import UserError
 
@@ -31,8 +32,20 @@ def nearest(name: str, names: Iterable[str], count: int = 3) -> str:
 
 
 def plain_config(config: Any) -> Any:
-    """A resolved copy made of dict, list, str, numbers, booleans and None."""
-    return OmegaConf.to_container(config, resolve=True) if OmegaConf.is_config(config) else config
+    """A resolved copy made of dict, list, str, numbers, booleans and None.
+
+    Raises:
+        UserError: a required key has no value, or a reference leads nowhere.
+    """
+    if not OmegaConf.is_config(config):
+        return config
+    missing = sorted(OmegaConf.missing_keys(config))
+    if missing:
+        raise UserError(f"{missing[0]} is required: add {missing[0]}=… to the command")
+    try:
+        return OmegaConf.to_container(config, resolve=True)
+    except OmegaConfBaseException as error:
+        raise UserError(" ".join(str(error).split())) from error
 
 
 def find_target(name: Any, key: str, allowed: Iterable[str] = ()) -> Any:

@@ -20,8 +20,7 @@ from hydra.errors import (
     MissingConfigException,
     OverrideParseException,
 )
-from omegaconf import OmegaConf
-from omegaconf.errors import MissingMandatoryValue, OmegaConfBaseException
+from omegaconf.errors import OmegaConfBaseException
 
 from hotloop.config import flat_keys, nearest
 from hotloop.errors import UserError
@@ -62,8 +61,6 @@ def open_door(main: Callable[[Any], Any], *, config_name: str, conf: Path) -> No
     except KeyboardInterrupt:
         print("interrupted", file=sys.stderr)
         sys.exit(130)
-    except MissingMandatoryValue as error:
-        _stop(_missing(error))
     except (HydraException, OmegaConfBaseException) as error:
         _stop(explain(error, sys.argv[1:], conf=conf, config_name=config_name))
     except ValueError as error:
@@ -112,8 +109,8 @@ def _parses(argument: str) -> bool:
 
 
 def option_names(group: str, conf: Path) -> list[str]:
-    """The options of a configuration group: its files without `.yaml`."""
-    return sorted(path.stem for path in (conf / group).glob("*.yaml"))
+    """The options of a configuration group: its files without `.yaml`; those with a leading _ are parts of others."""
+    return sorted(path.stem for path in (conf / group).glob("[!_]*.yaml"))
 
 
 def group_names(conf: Path) -> list[str]:
@@ -176,16 +173,3 @@ def _nearest_key(key: str, arguments: list[str], conf: Path, config_name: str) -
     if same_name:
         return f"; did you mean {' or '.join(same_name[:3])}?"
     return nearest(key, names) or hint
-
-
-def _missing(error: MissingMandatoryValue) -> str:
-    found = re.search(r"Missing mandatory value: (\S+)", str(error))
-    key = found.group(1) if found else str(error).splitlines()[0]
-    return f"{key} is required: add {key}=… to the command"
-
-
-def read_required(config: Any, key: str) -> Any:
-    """The value of `key`, or a UserError that asks for it."""
-    if OmegaConf.is_missing(config, key):
-        raise UserError(f"{key} is required: add {key}=… to the command")
-    return config[key]

@@ -105,7 +105,9 @@ def test_rows_are_target_words_and_columns_source_words(toy: Any) -> None:
     [
         (["▁the", "▁trans", "lation", "."], ["the", "trans", "·lation", "·."]),
         (["▁", "é", "▁a"], ["␣", "·é", "a"]),
+        (["▁the", "<unk>"], ["the", "<unk>"]),
         (["l'", "été", "."], ["l'", "été", "."]),
+        (["l'￭", "été", "￭."], ["l'", "été", "."]),
         ([], []),
     ],
 )

@@ -194,3 +194,11 @@ def test_two_processes_stop_at_the_same_step(toy: Any, make_trainer: Any, tmp_pa
         )
     saved = torch.load(tmp_path / "checkpoints" / "interrupted.ckpt", weights_only=True)
     assert saved["global_step"] == 21
+
+
+def test_a_worker_of_the_loader_does_not_mind_the_signal(monkeypatch: pytest.MonkeyPatch) -> None:
+    callback = Interruption("unused.ckpt")
+    monkeypatch.setattr("hotloop.callbacks.interruption.os.getpid", lambda: callback._process + 1)
+    for _ in range(3):
+        callback._handle(signal.SIGINT, None)
+    assert callback._signal is None

@@ -68,6 +68,7 @@ def test_report_has_the_agreed_keys(toy: Any, make_trainer: Any, path: Path) -> 
     assert content["precision"] == {"asked": "32-true", "used": "32-true"}
     assert content["parameters"] == sum(p.numel() for p in toy.Task().parameters())
     assert content["data"] == toy.Data().summary()
+    assert (content["optimizer"], content["fused"], content["device"][:3] != "") == ("SGD", False, True)
     assert Path(content["best_checkpoint"]).is_file()
     assert content["monitor"]["name"] == "val/loss"
     assert content["monitor"]["best"] == pytest.approx(min(e["val_loss"] for e in content["epochs"]))
@@ -337,6 +338,47 @@ def test_a_failed_run_says_so(toy: Any, make_trainer: Any, path: Path) -> None:
     assert content["status"] == "failed"
     assert content["error"] == "RuntimeError: the disk of dreams is full"
     assert [e["epoch"] for e in content["epochs"]] == [0]
+
+
+@pytest.mark.parametrize("where", ["configure_optimizers", "validation_step", "setup"])
+def test_a_run_that_fails_before_its_first_step_has_all_keys(
+    toy: Any, make_trainer: Any, path: Path, where: str, tmp_path: Path
+) -> None:
+    def fail(*args: Any, **kwargs: Any) -> None:
+        raise RuntimeError("too early")
+
+    task = toy.Task()
+    setattr(task, where, fail)
+    with pytest.raises(RuntimeError, match="too early"):
+        make_trainer([TrainingReport(str(path), table=False)]).fit(task, datamodule=toy.Data())
+    whole = tmp_path / "whole.json"
+    make_trainer([TrainingReport(str(whole), table=False)]).fit(toy.Task(), datamodule=toy.Data())
+    assert set(read(path)) == set(read(whole))
+    assert (read(path)["status"], read(path)["epochs"]) == ("failed", [])
+
+
+def test_a_task_that_optimises_nothing_has_no_learning_rate(toy: Any, make_trainer: Any, path: Path) -> None:
+    class Idle(toy.Task):
+        def training_step(self, batch: Any, batch_idx: int) -> Any:
+            return self._losses(batch).mean()
+
+        def configure_optimizers(self) -> None:
+            return None
+
+    make_trainer([TrainingReport(str(path), table=False)]).fit(Idle(), datamodule=toy.Data())
+    assert [e["learning_rate"] for e in read(path)["epochs"]] == [None, None]
+
+
+def test_a_learning_rate_kept_as_a_tensor_is_reported_as_a_number(toy: Any, make_trainer: Any, path: Path) -> None:
+    class Tensors(toy.Task):
+        def configure_optimizers(self) -> Any:
+            return torch.optim.Adam(self.parameters(), lr=torch.tensor(0.25), foreach=False)
+
+    saver = ModelCheckpoint(path.parent, save_last=True)
+    make_trainer([TrainingReport(str(path), table=False), saver], logger=Recorder()).fit(
+        Tensors(), datamodule=toy.Data()
+    )
+    assert read(path)["epochs"][0]["learning_rate"] == 0.25
 
 
 @pytest.mark.parametrize("stop", [KeyboardInterrupt, SystemExit])

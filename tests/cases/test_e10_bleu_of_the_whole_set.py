@@ -30,7 +30,11 @@ def test_e11_a_model_that_knows_nothing_has_the_perplexity_of_its_vocabulary(tra
     monkeypatch.setattr(Seq2Seq, "project", lambda self, hidden: original(self, hidden) * 0)
     for size in (1, 7, 64):
         run = train_tiny(
-            f"data.eval_batch_size={size}", "optimizer=sgd", "optimizer.lr=0.0", "task.label_smoothing=0", folder=f"r{size}"
+            f"data.eval_batch_size={size}",
+            "optimizer=sgd",
+            "optimizer.lr=0.0",
+            "task.label_smoothing=0",
+            folder=f"r{size}",
         )
         vocabulary = run.report["data"]["target_vocabulary"]
         epoch = run.report["epochs"][0]
@@ -94,5 +98,3 @@ def test_e02_e10_an_empty_line_stays_in_its_place_and_counts(train_tiny, bitext)
     hypotheses, references = seen[-1]
     assert len(hypotheses) == len(references) == 5 and any(hypotheses)
     assert hypotheses[2] == references[2] == "" and all(references[i] for i in (0, 1, 3, 4))
-
-

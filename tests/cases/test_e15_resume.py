@@ -60,7 +60,9 @@ def test_e15_an_interrupted_run_continues_to_the_same_weights(train_tiny, monkey
 def test_e15_a_run_continues_after_its_last_epoch(train_tiny):
     """The first resumed step is that of the third epoch, with the learning rate that belongs there."""
     whole = train_tiny(*LONG, folder="whole")
-    content = checkpoint.read_checkpoint(train_tiny(*LONG, "trainer.max_epochs=2", "scheduler=constant", folder="a").last)
+    content = checkpoint.read_checkpoint(
+        train_tiny(*LONG, "trainer.max_epochs=2", "scheduler=constant", folder="a").last
+    )
     assert content["global_step"] == 40
     with pytest.raises((SystemExit, KeyboardInterrupt)), pytest.MonkeyPatch.context() as patch:
         stop_after(patch, 40)
@@ -76,7 +78,11 @@ def test_e15_best_score_and_patience_are_carried_over(train_tiny):
     common = (*LONG, "callbacks=early_stopping", "callbacks.progress=null", "optimizer.lr=0.0", "scheduler=constant")
     first = train_tiny(*common, "trainer.max_epochs=2", "callbacks.early_stopping.patience=3", folder="first")
     second = train_tiny(
-        *common, "trainer.max_epochs=20", "callbacks.early_stopping.patience=3", f"ckpt_path='{first.last}'", folder="second"
+        *common,
+        "trainer.max_epochs=20",
+        "callbacks.early_stopping.patience=3",
+        f"ckpt_path='{first.last}'",
+        folder="second",
     )
     assert len(second.report["epochs"]) == 4  # nothing ever improves: one good epoch and three without
     saver = checkpoint.read_checkpoint(second.last)["callbacks"]

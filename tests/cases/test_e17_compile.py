@@ -59,5 +59,9 @@ def test_e17_a_compiled_run_can_be_continued_uncompiled_and_the_reverse(train_ti
         torch.testing.assert_close(value, other[name], atol=1e-4, rtol=1e-3)
     train_tiny("trainer.max_epochs=2", "trainer.limit_train_batches=4", f"ckpt_path='{compiled.last}'", folder="on1")
     train_tiny(
-        "trainer.max_epochs=2", "trainer.limit_train_batches=4", "compile=true", f"ckpt_path='{plain.last}'", folder="on2"
+        "trainer.max_epochs=2",
+        "trainer.limit_train_batches=4",
+        "compile=true",
+        f"ckpt_path='{plain.last}'",
+        folder="on2",
     )

@@ -114,7 +114,13 @@ def test_e33_weights_that_do_not_fit_are_told(train_tiny):
 
 
 def test_e33_nothing_in_the_project_unpickles_or_loads_yaml_unsafely():
-    unsafe = ("weights_only=" + "False", "yaml." + "load(", "Unsafe" + "Loader", "Full" + "Loader", "allow_pickle=" + "True")
+    unsafe = (
+        "weights_only=" + "False",
+        "yaml." + "load(",
+        "Unsafe" + "Loader",
+        "Full" + "Loader",
+        "allow_pickle=" + "True",
+    )
     sources = [p for folder in ("src", "benchmarks", "tests") for p in (ROOT / folder).rglob("*.py")]
     for path in [*sources, *ROOT.glob("*.py")]:
         text = path.read_text(encoding="utf-8")

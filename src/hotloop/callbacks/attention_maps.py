@@ -16,7 +16,8 @@ from hotloop.vocabulary import BOS, EOS, SPECIALS
 logger = logging.getLogger(__name__)
 
 LONGEST = 80  # tokens an axis: beyond that the words cannot be read
-WORD_START = "▁"
+WORD_START = "▁"  # of sub-word tokenisers
+JOINER = "￭"  # of word tokenisers: no space on this side
 
 
 class AttentionMaps(pl.Callback):
@@ -101,15 +102,13 @@ def attention_of(task: Any, lines: Sequence[str]) -> list[tuple[list[str], list[
 
 
 def readable(pieces: Sequence[str]) -> list[str]:
-    """Pieces for an axis: where a tokeniser marks the starts of words, mark the continuations instead."""
-    if not any(piece.startswith(WORD_START) for piece in pieces):
-        return list(pieces)
+    """Pieces for an axis: plain words; where words are in pieces, `·` marks those that continue one."""
+    in_pieces = any(piece.startswith(WORD_START) for piece in pieces)
     shown = []
     for piece in pieces:
-        if piece.startswith(WORD_START):
-            shown.append(piece.lstrip(WORD_START) or "␣")
-        else:
-            shown.append(f"·{piece}")
+        plain = piece.replace(JOINER, "").lstrip(WORD_START) or "␣"
+        continues = in_pieces and not piece.startswith(WORD_START) and piece not in SPECIALS
+        shown.append(f"·{plain}" if continues else plain)
     return shown
 
 

@@ -13,9 +13,14 @@ import torch
 
 import hotloop
 
+FACTS = (
+    "versions", "git", "device", "processes", "strategy", "precision", "optimizer", "fused", "parameters",
+    "trainable_parameters", "data", "resumed_from",
+)  # fmt: skip
+
 
 def describe(trainer: pl.Trainer, pl_module: pl.LightningModule, *, precision: str | None) -> dict[str, Any]:
-    """What does not change during a run; {} on every process but the first.
+    """What does not change during a run, by the names in `FACTS`; {} on every process but the first.
 
     Args:
         trainer: attached to its model and data.

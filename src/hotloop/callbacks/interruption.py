@@ -107,7 +107,7 @@ class Interruption(pl.Callback):
         return trainer.strategy.reduce_boolean_decision(self._signal is not None, all=False)
 
     def _stop(self, trainer: pl.Trainer) -> None:
-        trainer.save_checkpoint(self.path, weights_only=False)
+        trainer.save_checkpoint(self.path)
         self.saved = self.path
         if trainer.is_global_zero:
             logger.warning(

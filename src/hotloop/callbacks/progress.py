@@ -45,6 +45,8 @@ class ThroughputBar(ProgressBar):
         self._progress: Progress | None = None
         self._tasks: dict[str, Any] = {}
         self._validation_began = 0.0
+        self._shown = 0.0  # when figures were last shown, and what had been done by then
+        self._shown_totals = Totals()
         self._batches = 0  # trained on since fit began, for the remaining time
         self._fit_began = 0.0
         self._begin_epoch()

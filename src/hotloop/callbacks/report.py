@@ -93,7 +93,7 @@ class TrainingReport(pl.Callback):
         self._logged_seconds = self.clock.read()
         self._resumed_epoch: int | None = None
         self._norms: list[float] = []
-        self._learning_rate: float | None = None
+        self._learning_rate: Any = None
         self._validation: dict[str, float] = {}
         self._peak_rss = 0.0
 
@@ -111,7 +111,7 @@ class TrainingReport(pl.Callback):
             "first_step": self._first_step,
             "validation": dict(self._validation),
             "norms": list(self._norms),
-            "learning_rate": self._learning_rate,
+            "learning_rate": number(self._learning_rate),
             "peak_rss": self._peak_rss,
         }
 
@@ -132,8 +132,10 @@ class TrainingReport(pl.Callback):
 
     # ---- the hooks of training ------------------------------------------------------------------------
 
-    def on_train_start(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
+    def on_fit_start(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
         self._facts = environment.describe(trainer, pl_module, precision=self.precision)
+
+    def on_train_start(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
         environment.reset_peak(pl_module.device)
         if self._resumed_epoch is not None:
             self._epoch = self._resumed_epoch
@@ -157,7 +159,7 @@ class TrainingReport(pl.Callback):
         self, trainer: pl.Trainer, pl_module: pl.LightningModule, batch: Any, batch_idx: int
     ) -> None:
         self.clock.switch("step")
-        self._learning_rate = trainer.optimizers[0].param_groups[0]["lr"]
+        self._learning_rate = learning_rate(trainer)
 
     def on_train_batch_end(
         self, trainer: pl.Trainer, pl_module: pl.LightningModule, outputs: Any, batch: Any, batch_idx: int
@@ -280,7 +282,7 @@ class TrainingReport(pl.Callback):
             "train/samples_per_s": speed["samples_per_s"],
             "train/data_wait_share": speed["data_wait_share"],
             "train/grad_norm": self._norms[-1] if norm is not None else None,
-            "lr": self._learning_rate,
+            "lr": number(self._learning_rate),
             "data/padding_share": interval.padding_share,
             "memory/rss_mb": resident,
             "memory/peak_gpu_mb": environment.peak_gpu_mb(pl_module.device),
@@ -296,7 +298,7 @@ class TrainingReport(pl.Callback):
             steps=trainer.global_step - self._first_step,
             totals=totals,
             seconds=self.clock.read(),
-            learning_rate=self._learning_rate,
+            learning_rate=number(self._learning_rate),
             grad_norm=sum(self._norms) / len(self._norms) if self._norms else None,
             metrics=self._validation,
             peak_rss_mb=peak_rss,
@@ -340,6 +342,7 @@ class TrainingReport(pl.Callback):
             "status": self.status,
             "error": self.error,
             "seed": None if seed is None else int(seed),
+            **dict.fromkeys(environment.FACTS),
             **self._facts,
             "steps": trainer.global_step,
             "epochs": self.epochs,
@@ -373,6 +376,16 @@ def _checkpoints(trainer: pl.Trainer) -> dict[str, Any]:
         "best_checkpoint": best,
         "last_checkpoint": last or best,
     }
+
+
+def learning_rate(trainer: pl.Trainer) -> Any:
+    """That of the first parameter group, a float or a tensor; None where nothing is optimised."""
+    groups = trainer.optimizers[0].param_groups if trainer.optimizers else []
+    return groups[0]["lr"] if groups else None
+
+
+def number(value: Any) -> float | None:
+    return None if value is None else float(value)
 
 
 def measured(trainer: pl.Trainer, *prefixes: str) -> dict[str, float]:

@@ -265,7 +265,11 @@ class TranslationTask(pl.LightningModule):
 
     def _evaluate(self, batch: Any, *, decode: bool, first: int | None) -> None:
         _, plain, rows = token_losses(self.model, batch, chunk=self.projection_chunk)
-        sums = torch.zeros(len(batch), dtype=plain.dtype, device=plain.device).index_add_(0, rows.to(plain.device), plain).tolist()
+        sums = (
+            torch.zeros(len(batch), dtype=plain.dtype, device=plain.device)
+            .index_add_(0, rows.to(plain.device), plain)
+            .tolist()
+        )
         tokens = (batch.target_length - 1).tolist()
         ids = batch.ids.tolist()
         hypotheses: list[list[int] | None] = [None] * len(ids)

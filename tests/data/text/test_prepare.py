@@ -218,7 +218,9 @@ def test_two_builders_at_once_build_once(corpus: Path, tmp_path: Path, monkeypat
     assert len(set(folders)) == 1
 
 
-def test_several_processes_build_the_same_bytes(write_split: WriteSplit, tmp_path: Path) -> None:
+def test_several_processes_build_the_same_bytes(
+    write_split: WriteSplit, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     lines = [f"mot{n % 97} mot{n % 89} mot{n % 83} {n}" for n in range(12_000)]
     folder = write_split("train", lines, [line.upper() for line in lines])
     options = {"valid": None, "test": None, "tokenizer": TokenizerOptions(kind="bpe", vocabulary_size=300)}
@@ -228,6 +230,8 @@ def test_several_processes_build_the_same_bytes(write_split: WriteSplit, tmp_pat
         if path.name != "meta.json":
             assert path.read_bytes() == (two.folder / path.name).read_bytes()
     assert not list(one.folder.glob("*train*.txt"))
+    prepare(recipe(folder, **{**options, "tokenizer": TokenizerOptions(vocabulary_size=90_000)}), tmp_path, workers=2)
+    assert "vocabulary_size 90000 lowered to" in caplog.text  # what is logged elsewhere is heard here
 
 
 def test_the_cache_does_not_depend_on_the_hash_seed(corpus: Path, tmp_path: Path) -> None:

@@ -51,7 +51,7 @@ class BitextDataModule(LightningDataModule):
         persistent_workers, prefetch_factor: as in DataLoader; null for its best use. Dropped without workers.
         pin_memory: "auto" pins where a CUDA device waits for the batch.
         cache_dir: folder of all prepared corpora.
-        prepare_workers: processes that prepare; "auto" is one a core, at most 8, for all but small corpora.
+        prepare_workers: processes that prepare; "auto" is one a core, at most 4, for all but small corpora.
         seed: decides, with the epoch, the order of the training batches.
     """
 

@@ -16,7 +16,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hotloop.data.text.chunks import clean_chunk, encode_chunk, forget_tokenizers, in_chunks, ordered_map
+from hotloop.data.text.chunks import (
+    clean_chunk,
+    encode_chunk,
+    forget_tokenizers,
+    in_chunks,
+    ordered_map,
+)
 from hotloop.data.text.filters import check_anything_left, describe_drops
 from hotloop.data.text.progress import Progress
 from hotloop.data.text.readers import BitextFiles, read_pairs
@@ -33,8 +39,21 @@ SIDES = ("source", "target")
 
 def build(recipe: Recipe, folder: Path, executor: Executor | None) -> dict[str, Any]:
     """Fill `folder` with the arrays, texts and tokenisers of `recipe`; returns counts. Raises UserError."""
+    texts = _Texts(folder)
+    counts = _choose(recipe, texts, executor)
+    pairs: dict[str, int] = counts["pairs"]
+    states = (_learn if executor is None else _learn_apart)(recipe, texts, pairs["train"])
+    write_json(folder / "tokenizers.json", states)
+    for split, count in pairs.items():
+        _encode(texts, split, count, states, executor)
+    texts.remove("train")  # only tokens are needed from here on
+    return counts
+
+
+def _choose(recipe: Recipe, texts: _Texts, executor: Executor | None) -> dict[str, Any]:
+    """Write the normalised lines of every split, each pair in its place; returns counts."""
     held_out = [split for split in ("valid", "test") if split in recipe.files]
-    cleaned = {split: _clean(recipe, split, folder, executor) for split in (*held_out, "train")}
+    cleaned = {split: _clean(recipe, split, texts, executor) for split in (*held_out, "train")}
     for split in held_out:
         if not cleaned[split].read:
             raise UserError(f"the {split} split is empty: {_names(recipe.files[split])}")
@@ -49,17 +68,10 @@ def build(recipe: Recipe, folder: Path, executor: Executor | None) -> dict[str, 
     dropped = training.dropped + roles.dropped
     check_anything_left(dropped, training.read, _names(recipe.files["train"]))
     log.info("training set: %s", describe_drops(dropped, training.read))
-
-    texts = _Texts(folder)
     for split in ("train", *recipe.off_training()):
         texts.select(roles.of(split), to=split)
     texts.remove("all")
     pairs = {split: texts.count(split) for split in ("train", *recipe.off_training(), *held_out)}
-    states = _learn(recipe, texts, pairs["train"])
-    write_json(folder / "tokenizers.json", states)
-    for split, count in pairs.items():
-        _encode(texts, split, count, states, executor)
-    texts.remove("train")  # only tokens are needed from here on
     return {"pairs": pairs, "read": training.read, "dropped": dict(dropped)}
 
 
@@ -105,7 +117,7 @@ class _Texts:
             yield from zip(source, target, strict=True)
 
 
-def _clean(recipe: Recipe, split: str, folder: Path, executor: Executor | None) -> _Cleaned:
+def _clean(recipe: Recipe, split: str, texts: _Texts, executor: Executor | None) -> _Cleaned:
     """Write the normalised lines of a split; only training pairs (to "all") are filtered."""
     files, training = recipe.files[split], split == "train"
     work = partial(
@@ -114,7 +126,7 @@ def _clean(recipe: Recipe, split: str, folder: Path, executor: Executor | None) 
         unicode_form=recipe.unicode_form,
         lowercase=recipe.lowercase,
     )
-    texts, name = _Texts(folder), "all" if training else split
+    name = "all" if training else split
     source_hashes, pair_hashes, dropped, read = [], [], Counter[str](), 0
     with (
         open(texts.path(name, "source"), "wb") as source,

@@ -72,7 +72,7 @@ class PreparedCorpus:
 def prepare(recipe: Recipe, cache_dir: Path, *, workers: int | None = None) -> PreparedCorpus:
     """The corpus from the cache, built first if it is not there. Raises UserError.
 
-    `workers`: processes that clean and encode; None takes one a core (at most 8) for all but small corpora.
+    `workers`: processes that clean and encode; None takes one a core (at most 4: memory) for all but small corpora.
     """
     description = _described(recipe, cache_dir)
     name = hashlib.blake2b(json.dumps(description, sort_keys=True).encode(), digest_size=8).hexdigest()
@@ -135,7 +135,7 @@ def _build(recipe: Recipe, description: dict[str, Any], draft: Path, workers: in
 def _executor(recipe: Recipe, workers: int | None) -> ProcessPoolExecutor | nullcontext[None]:
     if workers is None:
         size = sum(path.stat().st_size for files in recipe.files.values() for path in files.paths())
-        workers = min(len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1, 8)
+        workers = min(len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1, 4)
         workers = workers if size > _PARALLEL_BYTES else 1
     if workers <= 1:
         return nullcontext()
