@@ -74,7 +74,7 @@ def test_nearest_names_the_close_ones_or_all_of_a_few():
     ],
 )
 def test_targets_off_the_list_are_refused_by_any_path(target):
-    with pytest.raises(UserError, match="refused|cannot import"):
+    with pytest.raises(UserError, match=r"refused|cannot import"):
         find_target(target, "callbacks.x")
 
 

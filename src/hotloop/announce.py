@@ -10,6 +10,8 @@ import lightning.pytorch as pl
 import torch
 from torch import nn
 
+from hotloop.callbacks.translations import plain_samples, sample_rows
+
 log = logging.getLogger(__name__)
 
 
@@ -90,9 +92,9 @@ def finish(
     rows += list(getattr(task, "signatures", {}).items())
     if rows:
         log.info("result\n%s", table(rows))
-    samples = task.samples(data, count=3) if hasattr(task, "samples") and settings["test"] else []
-    for sample in samples:
-        log.info("sample\n%s", table(sample))
+    if settings["test"] and hasattr(task, "target_tokenizer"):
+        rows = sample_rows(task, data, count=3, split="test", **task.search_options)
+        log.info("samples of the test set\n%s", plain_samples(rows))
     log.info("next\n%s", table(next_commands(settings, trainer=trainer, run_dir=run_dir, overrides=overrides)))
 
 

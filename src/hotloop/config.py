@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
 from hydra.utils import get_object
-from omegaconf import DictConfig, OmegaConf
+from omegaconf import OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
 from hotloop.errors import UserError
@@ -39,9 +39,9 @@ def plain_config(config: Any) -> Any:
     """
     if not OmegaConf.is_config(config):
         return config
-    missing = sorted(OmegaConf.missing_keys(config))
-    if missing:
-        raise UserError(f"{missing[0]} is required: add {missing[0]}=… to the command")
+    for key, value in flat_items(OmegaConf.to_container(config, resolve=False)):
+        if value == "???":  # OmegaConf's mark of a required value
+            raise UserError(f"{key} is required: add {key}=… to the command")
     try:
         return OmegaConf.to_container(config, resolve=True)
     except OmegaConfBaseException as error:
@@ -234,11 +234,9 @@ def _words(hint: Any) -> Iterator[str]:
         yield known.get(plain, named.get(name, f"a {name}"))
 
 
-def flat_keys(config: DictConfig | dict[str, Any], prefix: str = "") -> Iterator[str]:
-    """Every key of a configuration, dotted, branches and leaves."""
-    content = OmegaConf.to_container(config, resolve=False) if OmegaConf.is_config(config) else config
-    assert isinstance(content, dict)
+def flat_items(content: Any, prefix: str = "") -> Iterator[tuple[str, Any]]:
+    """Every key of nested dicts, dotted, with its value: branches and leaves."""
     for name, value in content.items():
-        yield f"{prefix}{name}"
+        yield f"{prefix}{name}", value
         if isinstance(value, dict):
-            yield from flat_keys(value, f"{prefix}{name}.")
+            yield from flat_items(value, f"{prefix}{name}.")

@@ -20,9 +20,10 @@ from hydra.errors import (
     MissingConfigException,
     OverrideParseException,
 )
+from omegaconf import OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
-from hotloop.config import flat_keys, nearest
+from hotloop.config import flat_items, nearest
 from hotloop.errors import UserError
 
 # Their values are file names, in which Hydra's grammar would see operators: = ( ) [ ] { } , : and spaces.
@@ -161,7 +162,8 @@ def _nearest_key(key: str, arguments: list[str], conf: Path, config_name: str) -
 
         GlobalHydra.instance().clear()
         with initialize_config_dir(str(conf), version_base="1.3"):
-            names = [*flat_keys(compose(config_name, overrides=choices)), *groups]
+            composed = OmegaConf.to_container(compose(config_name, overrides=choices))
+            names = [*(name for name, _ in flat_items(composed)), *groups]
     except Exception:
         names = groups
     parent, _, last = key.rpartition(".")

@@ -60,7 +60,7 @@ def train(config: Any) -> float | None:
     best, _ = announce.checkpoints(trainer)
     value = trainer.callback_metrics.get(settings["monitor"])
     score = getattr(trainer.checkpoint_callback, "best_model_score", None)
-    if settings["test"] and not trainer.fast_dev_run:
+    if settings["test"] and not settings["trainer"]["fast_dev_run"]:
         trainer.test(task, datamodule=data, ckpt_path=best or None, weights_only=True, verbose=False)
     announce.finish(settings, trainer=trainer, task=task, data=data, run_dir=run_dir, overrides=task_overrides())
     found = score if score is not None else value
@@ -238,7 +238,10 @@ def build_callbacks(settings: dict[str, Any]) -> list[pl.Callback]:
         takes = inspect.signature(target).parameters
         more = {key: value for key, value in given.items() if key in takes and key not in node}
         built.append(build(node, f"callbacks.{name}", allowed=settings["allow_targets"], **more))
-    return built
+    # Lightning refuses a callback of a kind that the Trainer was told to do without.
+    unwanted = {"enable_progress_bar": pl.callbacks.ProgressBar, "enable_checkpointing": pl.callbacks.ModelCheckpoint}
+    kinds = tuple(kind for key, kind in unwanted.items() if settings["trainer"][key] is False)
+    return [callback for callback in built if not isinstance(callback, kinds)]
 
 
 def build_trainer(settings: dict[str, Any], *, callbacks: list[pl.Callback]) -> pl.Trainer:

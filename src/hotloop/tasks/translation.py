@@ -7,7 +7,7 @@ from typing import Any
 
 import lightning.pytorch as pl
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from hotloop.decoding import search
 from hotloop.metrics.translation import score_translations
@@ -39,7 +39,7 @@ class SentenceResult:
 
 
 def token_losses(
-    model: nn.Module, batch: Any, *, label_smoothing: float = 0.0, chunk: int = 0
+    model: Any, batch: Any, *, label_smoothing: float = 0.0, chunk: int = 0
 ) -> tuple[Tensor, Tensor, Tensor]:
     """Losses of the real target tokens; padding is dropped before the projection onto the vocabulary.
 
@@ -108,12 +108,12 @@ class TranslationTask(pl.LightningModule):
     """
 
     kind = "text"
-    metrics = ("train/loss", "val/loss", "val/perplexity", "val/bleu", "val/chrf")
+    metrics = ("train/loss_epoch", "val/loss", "val/perplexity", "val/bleu", "val/chrf")
 
     def __init__(
         self,
         *,
-        model: nn.Module,
+        model: Any,
         source_tokenizer: Any,
         target_tokenizer: Any,
         optimizer: Callable[..., torch.optim.Optimizer] | None = None,
@@ -138,14 +138,14 @@ class TranslationTask(pl.LightningModule):
         for name, value in (("max_length", max_length), ("decode_sentences", decode_sentences)):
             if value is not None and value < 1:
                 raise ValueError(f"{name} must be null or at least 1, not {value}")
-        self.model = model
+        self.model: Any = model
         self.source_tokenizer = source_tokenizer
         self.target_tokenizer = target_tokenizer
         self.optimizer_factory = optimizer
         self.schedule_factory = schedule
         self.label_smoothing = label_smoothing
         self.projection_chunk = projection_chunk
-        self.search_options = {
+        self.search_options: dict[str, Any] = {
             "beam_size": beam_size,
             "length_penalty": length_penalty,
             "max_length": max_length,
@@ -232,7 +232,7 @@ class TranslationTask(pl.LightningModule):
         if self.trainer.world_size > 1:
             torch.distributed.all_reduce(totals)
         loss_sum, tokens = totals.tolist()
-        self.log("train/loss", loss_sum / max(1.0, tokens), sync_dist=True)
+        self.log("train/loss_epoch", loss_sum / max(1.0, tokens), sync_dist=True)
 
     def configure_optimizers(self) -> Any:
         if self.optimizer_factory is None:
