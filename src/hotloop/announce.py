@@ -1,6 +1,7 @@
 """What a run prints: at its start what it is about to do, at its end what came out and how to go on."""
 
 import logging
+import platform
 import shlex
 from collections.abc import Iterable
 from pathlib import Path
@@ -10,6 +11,7 @@ import lightning.pytorch as pl
 import torch
 from torch import nn
 
+from hotloop.callbacks.interruption import Interruption
 from hotloop.callbacks.translations import plain_samples, sample_rows
 
 log = logging.getLogger(__name__)
@@ -39,10 +41,12 @@ def device_name(trainer: pl.Trainer) -> str:
     return str(device)
 
 
-def cpu_computes_bfloat16() -> bool:
-    """Whether the processor has bfloat16 arithmetic; without it, bf16 is emulated and slower than float32."""
-    tests = ("_is_amx_tile_supported", "_is_avx512_bf16_supported", "_is_arm_sve_supported")
-    return any(getattr(torch.cpu, test, bool)() for test in tests)
+def cpu_lacks_bfloat16() -> bool:
+    """Whether this is known to be a processor that has to emulate bfloat16, which is slower than float32."""
+    if platform.machine() not in ("x86_64", "AMD64"):
+        return False
+    tests = ("_is_amx_tile_supported", "_is_avx512_bf16_supported")
+    return not any(getattr(torch.cpu, test, bool)() for test in tests)
 
 
 def precision_note(asked: str, used: str, device: torch.device) -> str:
@@ -50,7 +54,7 @@ def precision_note(asked: str, used: str, device: torch.device) -> str:
     note = used
     if asked != used:
         note = f"{used} ({asked} was asked for; a {device.type} has no float16 training)"
-    if device.type == "cpu" and used.startswith("bf16") and not cpu_computes_bfloat16():
+    if device.type == "cpu" and used.startswith("bf16") and cpu_lacks_bfloat16():
         note += "; this processor has no bfloat16 arithmetic, so precision=32-true is faster here"
     return note
 
@@ -98,6 +102,23 @@ def finish(
     log.info("next\n%s", table(next_commands(settings, trainer=trainer, run_dir=run_dir, overrides=overrides)))
 
 
+def interrupted(settings: dict[str, Any], *, trainer: pl.Trainer, overrides: list[str]) -> None:
+    """Print how to go on after Ctrl-C."""
+    saved = [c.saved for c in trainer.callbacks if isinstance(c, Interruption) and c.saved]  # type: ignore[attr-defined]
+    if saved and trainer.is_global_zero:
+        log.info("next\n%s", table([("resume", resume_command(settings, overrides, relative(saved[0])))]))
+
+
+def resume_command(
+    settings: dict[str, Any], overrides: list[str], path: str, *, max_epochs: int | None = None
+) -> str:
+    """The command of this run again, from a checkpoint, with the seed that this run had."""
+    kept = [o for o in overrides if not o.startswith(("ckpt_path=", "seed="))]
+    if max_epochs is not None:
+        kept = [o for o in kept if not o.startswith("trainer.max_epochs=")] + [f"trainer.max_epochs={max_epochs}"]
+    return command("train.py", *kept, f"seed={settings['seed']}", f"ckpt_path={path}")
+
+
 def next_commands(
     settings: dict[str, Any], *, trainer: pl.Trainer, run_dir: Path, overrides: list[str]
 ) -> list[tuple[str, str]]:
@@ -112,13 +133,10 @@ def next_commands(
             ("predict", command("predict.py", f"ckpt_path={best}", "input=FILE", "output=FILE")),
         ]
     if last:
-        kept = [o for o in overrides if not o.startswith(("ckpt_path=", "trainer.max_epochs=", "seed="))]
-        kept += [f"seed={settings['seed']}"]
         epochs = settings["trainer"]["max_epochs"]
-        if epochs and epochs > 0:
-            done = trainer.current_epoch >= epochs
-            kept += [f"trainer.max_epochs={2 * epochs if done else epochs}"]
-        rows.append(("resume", command("train.py", *kept, f"ckpt_path={relative(last)}")))
+        # A finished run goes on only if it may run for longer.
+        longer = 2 * epochs if epochs and 0 < epochs <= trainer.current_epoch else None
+        rows.append(("resume", resume_command(settings, overrides, relative(last), max_epochs=longer)))
     if (run_dir / "tensorboard").is_dir():
         rows.append(("look", f"tensorboard --logdir {shlex.quote(relative(run_dir))}"))
     rows.append(("report", relative(run_dir / "report.json")))

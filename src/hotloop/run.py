@@ -14,6 +14,7 @@ import torch
 from torch import nn
 
 from hotloop import announce, checkpoint
+from hotloop.callbacks.interruption import Interrupted
 from hotloop.config import build, check_options, check_tree, find_target, nearest, plain_config
 from hotloop.errors import UserError
 from hotloop.optim import build_optimizer
@@ -56,7 +57,11 @@ def train(config: Any) -> float | None:
     trainer = build_trainer(settings, callbacks=build_callbacks(settings))
     announce.start(settings, trainer=trainer, model=model, data=data, choices=choices())
 
-    trainer.fit(task, datamodule=data, ckpt_path=resume_from, weights_only=True)
+    try:
+        trainer.fit(task, datamodule=data, ckpt_path=resume_from, weights_only=True)
+    except Interrupted:
+        announce.interrupted(settings, trainer=trainer, overrides=task_overrides())
+        raise
     best, _ = announce.checkpoints(trainer)
     value = trainer.callback_metrics.get(settings["monitor"])
     score = getattr(trainer.checkpoint_callback, "best_model_score", None)
