@@ -75,6 +75,10 @@ def test_warm_up_rises_in_equal_steps_to_the_peak():
     assert factors("constant", warmup_steps=4)[:6] == pytest.approx([0.025, 0.05, 0.075, 0.1, 0.1, 0.1])
 
 
+def test_warm_up_may_be_a_share_of_the_run():
+    assert factors("constant", warmup_steps=0.4)[:6] == pytest.approx([0.025, 0.05, 0.075, 0.1, 0.1, 0.1])
+
+
 def test_inverse_sqrt_halves_after_four_times_the_warm_up():
     values = factors("inverse_sqrt", steps=16, warmup_steps=4)
     assert values[4] == pytest.approx(0.1)
@@ -87,6 +91,8 @@ def test_inverse_sqrt_halves_after_four_times_the_warm_up():
         ({"shape": "cosin"}, "'cosin'"),
         ({"shape": "cosine", "total_steps": math.inf}, "max_epochs"),
         ({"warmup_steps": -1}, "-1"),
+        ({"warmup_steps": 1.5}, "1.5"),
+        ({"warmup_steps": 0.1, "total_steps": math.inf}, "max_epochs"),
         ({"minimum": 0.5}, "above the learning rate 0.1"),
     ],
 )

@@ -100,7 +100,7 @@ def build_schedule(
     *,
     total_steps: float,
     shape: str = "constant",
-    warmup_steps: int = 0,
+    warmup_steps: int | float = 0,
     minimum: float = 0.0,
 ) -> LambdaLR:
     """A schedule that is stepped once per optimiser step.
@@ -108,7 +108,7 @@ def build_schedule(
     Args:
         total_steps: optimiser steps of the whole run; infinite if the run has no end.
         shape: "constant", "linear", "cosine" or "inverse_sqrt".
-        warmup_steps: optimiser steps of linear warm-up.
+        warmup_steps: optimiser steps of linear warm-up; below 1, a share of `total_steps`.
         minimum: the lowest learning rate, in the optimiser's unit.
 
     Raises:
@@ -119,6 +119,13 @@ def build_schedule(
         raise ValueError(f"shape must be one of {', '.join(SHAPES)}, not {shape!r}")
     if warmup_steps < 0 or minimum < 0:
         raise ValueError(f"warmup_steps ({warmup_steps}) and minimum ({minimum}) must not be negative")
+    warmup = warmup_steps
+    if 0 < warmup_steps < 1:
+        if not math.isfinite(total_steps):
+            raise ValueError("warmup_steps as a share needs an end: set trainer.max_epochs or trainer.max_steps")
+        warmup = math.ceil(warmup_steps * total_steps)
+    elif warmup_steps != int(warmup_steps):
+        raise ValueError(f"warmup_steps must be a whole number or a share below 1, not {warmup_steps}")
     if shape in ("linear", "cosine") and not math.isfinite(total_steps):
         raise ValueError(f"shape {shape} needs an end: set trainer.max_epochs or trainer.max_steps")
     peaks = [group["lr"] for group in optimizer.param_groups]
@@ -128,7 +135,7 @@ def build_schedule(
         partial(
             schedule_factor,
             shape=shape,
-            warmup=warmup_steps,
+            warmup=int(warmup),
             total=total_steps,
             floor=minimum / float(peak) if peak else 0.0,
         )

@@ -84,14 +84,12 @@ def test_order_does_not_depend_on_the_hash_seed() -> None:
         "import numpy as np; from hotloop.data.text.batching import BucketBatchSampler as B;"
         "n = np.arange(40, dtype=np.int32) % 7; print(list(B(n, n, batch_size=4, shuffle=True, seed=3)))"
     )
-    told = [
-        subprocess.run(
-            [sys.executable, "-c", program],
-            env={**os.environ, "PYTHONHASHSEED": seed}, capture_output=True, text=True, check=True, timeout=120,
-        ).stdout
-        for seed in ("1", "2")
-    ]  # fmt: skip
-    assert told[0] == told[1] != ""
+    told = subprocess.run(
+        [sys.executable, "-c", program],
+        env={**os.environ, "PYTHONHASHSEED": "1234"}, capture_output=True, text=True, check=True, timeout=120,
+    ).stdout  # fmt: skip
+    n = np.arange(40, dtype=np.int32) % 7
+    assert told.strip() == str(list(BucketBatchSampler(n, n, batch_size=4, shuffle=True, seed=3)))
 
 
 def test_most_batches_have_one_source_length_and_little_padding() -> None:
