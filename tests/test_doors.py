@@ -6,7 +6,7 @@ import pytest
 from hydra import compose, initialize_config_dir
 from hydra.core.override_parser.overrides_parser import OverridesParser
 
-from hotloop.doors import explain, group_names, option_names, quote_path
+from hotloop.doors import explain, file_name, group_names, option_names, quote_path
 
 CONF = Path(__file__).resolve().parent.parent / "conf"
 
@@ -98,3 +98,9 @@ def test_a_mistake_beside_a_chosen_group_is_explained_from_that_choice():
 def test_groups_and_options_are_read_from_the_folder():
     assert {"model", "data", "precision", "strategy", "trainer", "callbacks", "logger"} <= set(group_names(CONF))
     assert "32-true" in option_names("precision", CONF)
+
+
+@pytest.mark.parametrize("text", ["data.dir=../../x,seed=1", "a=/etc/passwd", "a='b c'", "x" * 300])
+def test_a_job_of_a_sweep_gets_one_folder_whatever_its_overrides(text):
+    name = file_name(text)
+    assert 0 < len(name) <= 120 and "/" not in name and " " not in name

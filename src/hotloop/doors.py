@@ -42,8 +42,12 @@ def open_door(main: Callable[[Any], Any], *, config_name: str, conf: Path) -> No
     """
     # Without this Hydra prints its own version of every error and exits; here each is told once.
     os.environ["HYDRA_FULL_ERROR"] = "1"
-    multirun = any(arg in ("-m", "--multirun") for arg in sys.argv[1:])
-    sys.argv[1:] = [quote_path(arg, multirun=multirun) for arg in sys.argv[1:]]
+    OmegaConf.register_new_resolver("file_name", file_name, replace=True)
+    flags = [arg for arg in sys.argv[1:] if arg in ("-m", "--multirun")]
+    multirun = bool(flags)
+    # Hydra's parser refuses a flag between overrides; anywhere is right for people.
+    rest = [quote_path(arg, multirun=multirun) for arg in sys.argv[1:] if arg not in flags]
+    sys.argv[1:] = flags[:1] + rest
 
     @functools.wraps(main)
     def job(config: Any) -> Any:
@@ -76,6 +80,11 @@ def open_door(main: Callable[[Any], Any], *, config_name: str, conf: Path) -> No
 def _stop(message: str) -> None:
     print(f"{Path(sys.argv[0]).name}: {message}", file=sys.stderr)
     sys.exit(1)
+
+
+def file_name(text: str) -> str:
+    """`text` as one component of a path: no separators, at most 120 characters."""
+    return re.sub(r"[^\w.,=+-]+", "_", text)[:120]
 
 
 def quote_path(argument: str, *, multirun: bool = False) -> str:

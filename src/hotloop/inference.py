@@ -13,6 +13,7 @@ import lightning.pytorch as pl
 import torch
 
 from hotloop import announce, checkpoint
+from hotloop.callbacks.progress import ThroughputBar
 from hotloop.config import build, check_options, nearest, plain_config
 from hotloop.data.text.form import TextForm
 from hotloop.data.text.lines import LinesDataModule
@@ -102,7 +103,8 @@ def evaluate(config: Any) -> dict[str, float]:
         batch_size=settings["batch_size"],
     )
     node = {"_target_": "lightning.pytorch.Trainer", **settings["trainer"]}
-    trainer = build(node, "trainer", logger=False, enable_checkpointing=False, enable_model_summary=False)
+    options = {"logger": False, "enable_checkpointing": False, "enable_model_summary": False}
+    trainer = build(node, "trainer", callbacks=[ThroughputBar()], **options)
     trainer.test(task, datamodule=data, verbose=False)
     metrics = {name.removeprefix("test/"): float(value) for name, value in trainer.callback_metrics.items()}
     if trainer.is_global_zero:

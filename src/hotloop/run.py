@@ -256,6 +256,8 @@ def build_trainer(settings: dict[str, Any], *, callbacks: list[pl.Callback]) -> 
         if node is not None
     ]
     node = {"_target_": "lightning.pytorch.Trainer", **settings["trainer"]}
+    if node["enable_progress_bar"] is None:  # Lightning would add a bar of its own
+        node["enable_progress_bar"] = any(isinstance(callback, pl.callbacks.ProgressBar) for callback in callbacks)
     return build(node, "trainer", logger=loggers or False, callbacks=callbacks)
 
 

@@ -82,6 +82,25 @@ def test_vocabularies_are_learnt_from_training_alone(corpus: Path, tmp_path: Pat
     assert prepared.target_tokenizer is not prepared.source_tokenizer
 
 
+def test_the_target_vocabulary_may_have_another_size(corpus: Path, tmp_path: Path) -> None:
+    uneven = TokenizerOptions(kind="word", min_frequency=1, vocabulary_size=9, target_vocabulary_size=7)
+    prepared = prepare(recipe(corpus, tokenizer=uneven), tmp_path / "cache")
+    assert (prepared.source_tokenizer.size, prepared.target_tokenizer.size) == (9, 7)
+    with pytest.raises(UserError, match="target_vocabulary_size"):
+        TokenizerOptions(shared=True, target_vocabulary_size=7)
+
+
+def test_vocabularies_are_learnt_from_evenly_spaced_pairs(write_split: WriteSplit, tmp_path: Path) -> None:
+    folder = write_split("train", [f"mot{n}" for n in range(10)], [f"word{n}" for n in range(10)])
+    few = TokenizerOptions(kind="word", min_frequency=1, sample=4)
+    prepared = prepare(
+        recipe(folder, valid=None, test=None, valid_size=0, test_size=0, tokenizer=few), tmp_path / "cache"
+    )
+    known = prepared.source_tokenizer.pieces(range(4, prepared.source_tokenizer.size))
+    assert known == ["mot0", "mot3", "mot6", "mot9"]
+    assert TokenizerOptions().sampled_pairs == 10 * TokenizerOptions(kind="unigram").sampled_pairs
+
+
 def test_shared_vocabulary(corpus: Path, tmp_path: Path) -> None:
     shared = TokenizerOptions(kind="word", min_frequency=1, shared=True)
     prepared = prepare(recipe(corpus, tokenizer=shared), tmp_path / "cache")

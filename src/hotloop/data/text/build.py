@@ -148,7 +148,7 @@ def _clean(recipe: Recipe, split: str, texts: _Texts, executor: Executor | None)
 
 def _learn(recipe: Recipe, texts: _Texts, pairs: int) -> dict[str, State]:
     """States of the two tokenisers, learnt from evenly spaced training pairs, one after the other."""
-    every = -(-pairs // recipe.tokenizer.sample)
+    every = -(-pairs // recipe.tokenizer.sampled_pairs)
     languages = dict(zip(SIDES, (recipe.src_lang, recipe.tgt_lang), strict=True))
     groups = [SIDES] if recipe.tokenizer.shared else [(side,) for side in SIDES]
     states: dict[str, State] = {}
@@ -157,7 +157,8 @@ def _learn(recipe: Recipe, texts: _Texts, pairs: int) -> dict[str, State]:
             lines = chain.from_iterable(texts.lines("train", side, every=every) for side in sides)
             # a shared vocabulary is the target's: that is where text leaves the model
             language = languages[sides[-1]] if recipe.pretokenized else ""
-            state = train_tokenizer(count_words(lines), recipe.tokenizer, language=language).state()
+            options = recipe.tokenizer.of_side(sides[-1])
+            state = train_tokenizer(count_words(lines), options, language=language).state()
             states.update(dict.fromkeys(sides, state))
             progress.advance(1)
     return states
