@@ -83,11 +83,11 @@ def test_vocabularies_are_learnt_from_training_alone(corpus: Path, tmp_path: Pat
 
 
 def test_the_target_vocabulary_may_have_another_size(corpus: Path, tmp_path: Path) -> None:
-    uneven = TokenizerOptions(kind="word", min_frequency=1, vocabulary_size=9, target_vocabulary_size=7)
+    uneven = TokenizerOptions(kind="word", min_frequency=1, vocabulary_size=10, target_vocabulary_size=8)
     prepared = prepare(recipe(corpus, tokenizer=uneven), tmp_path / "cache")
-    assert (prepared.source_tokenizer.size, prepared.target_tokenizer.size) == (9, 7)
+    assert (prepared.source_tokenizer.size, prepared.target_tokenizer.size) == (10, 8)
     with pytest.raises(UserError, match="target_vocabulary_size"):
-        TokenizerOptions(shared=True, target_vocabulary_size=7)
+        TokenizerOptions(shared=True, target_vocabulary_size=8)
 
 
 def test_vocabularies_are_learnt_from_evenly_spaced_pairs(write_split: WriteSplit, tmp_path: Path) -> None:
