@@ -6,7 +6,9 @@ import torch
 from hotloop import announce
 
 
-@pytest.mark.parametrize("override", ["ckpt_path=a b/c.ckpt", "x='y'", 'x="y"', "x=$HOME", "x=[1,2]", "x=a;b", "plain=1"])
+@pytest.mark.parametrize(
+    "override", ["ckpt_path=a b/c.ckpt", "x='y'", 'x="y"', "x=$HOME", "x=[1,2]", "x=a;b", "plain=1"]
+)
 def test_a_printed_command_comes_back_from_the_shell_as_it_was(override):
     assert shlex.split(announce.command("train.py", override)) == ["python", "train.py", override]
 
@@ -14,7 +16,10 @@ def test_a_printed_command_comes_back_from_the_shell_as_it_was(override):
 def test_resuming_keeps_the_overrides_and_the_seed_that_was_drawn():
     words = shlex.split(
         announce.resume_command(
-            {"seed": 7}, ["model.hidden=3", "ckpt_path=old", "seed=null", "trainer.max_epochs=2"], "new.ckpt", max_epochs=4
+            {"seed": 7},
+            ["model.hidden=3", "ckpt_path=old", "seed=null", "trainer.max_epochs=2"],
+            "new.ckpt",
+            max_epochs=4,
         )
     )
     assert words[2:] == ["model.hidden=3", "trainer.max_epochs=4", "seed=7", "ckpt_path=new.ckpt"]

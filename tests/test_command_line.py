@@ -203,7 +203,7 @@ def test_a_failed_run_says_so_in_its_report(tiny_run, monkeypatch):
 
 
 def test_a_sweep_has_a_folder_for_each_job(tiny_run, tmp_path):
-    code, out, _ = tiny_run("-m", "optimizer.lr=1e-2,1e-3", "trainer.limit_train_batches=3", "test=false")
+    code, _, _ = tiny_run("-m", "optimizer.lr=1e-2,1e-3", "trainer.limit_train_batches=3", "test=false")
     assert code == 0
     reports = sorted(tmp_path.glob("multirun/*/*/report.json"))
     assert len(reports) == 2 and reports[0].parent.name.startswith("0_") and reports[1].parent.name.startswith("1_")

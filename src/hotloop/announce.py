@@ -97,8 +97,8 @@ def finish(
     if rows:
         log.info("result\n%s", table(rows))
     if settings["test"] and hasattr(task, "target_tokenizer"):
-        rows = sample_rows(task, data, count=3, split="test", **task.search_options)
-        log.info("samples of the test set\n%s", plain_samples(rows))
+        samples = sample_rows(task, data, count=3, split="test", **task.search_options)
+        log.info("samples of the test set\n%s", plain_samples(samples))
     log.info("next\n%s", table(next_commands(settings, trainer=trainer, run_dir=run_dir, overrides=overrides)))
 
 
@@ -109,9 +109,7 @@ def interrupted(settings: dict[str, Any], *, trainer: pl.Trainer, overrides: lis
         log.info("next\n%s", table([("resume", resume_command(settings, overrides, relative(saved[0])))]))
 
 
-def resume_command(
-    settings: dict[str, Any], overrides: list[str], path: str, *, max_epochs: int | None = None
-) -> str:
+def resume_command(settings: dict[str, Any], overrides: list[str], path: str, *, max_epochs: int | None = None) -> str:
     """The command of this run again, from a checkpoint, with the seed that this run had."""
     kept = [o for o in overrides if not o.startswith(("ckpt_path=", "seed="))]
     if max_epochs is not None:

@@ -103,8 +103,8 @@ def evaluate(config: Any) -> dict[str, float]:
         batch_size=settings["batch_size"],
     )
     node = {"_target_": "lightning.pytorch.Trainer", **settings["trainer"]}
-    options = {"logger": False, "enable_checkpointing": False, "enable_model_summary": False}
-    trainer = build(node, "trainer", callbacks=[ThroughputBar()], **options)
+    node |= {"logger": False, "enable_checkpointing": False, "enable_model_summary": False}
+    trainer = build(node, "trainer", callbacks=[ThroughputBar()])
     trainer.test(task, datamodule=data, verbose=False)
     metrics = {name.removeprefix("test/"): float(value) for name, value in trainer.callback_metrics.items()}
     if trainer.is_global_zero:

@@ -10,7 +10,7 @@ from torch.utils.data import DataLoader, get_worker_info
 from hotloop.data.text.batch import Batch
 from hotloop.data.text.batching import BucketBatchSampler
 from hotloop.data.text.dataset import BitextDataset
-from hotloop.data.text.store import TokenRows, TokenWriter
+from hotloop.data.text.preparing.store import TokenRows, TokenWriter
 
 PAIRS = 300_000
 

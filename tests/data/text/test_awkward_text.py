@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 
 from hotloop.data.text.corpora import BitextFolder
-from hotloop.data.text.filters import Filters
-from hotloop.data.text.prepare import PreparedCorpus, prepare
+from hotloop.data.text.preparing.filters import Filters
+from hotloop.data.text.preparing.prepare import PreparedCorpus, prepare
+from hotloop.data.text.preparing.recipe import Recipe
 from hotloop.data.text.readers import read_pairs
-from hotloop.data.text.recipe import Recipe
 from hotloop.data.text.tokenizer import TokenizerOptions
 from hotloop.errors import UserError
 from hotloop.vocabulary import BOS, EOS, PAD, UNK

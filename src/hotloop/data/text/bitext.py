@@ -19,10 +19,10 @@ from hotloop.data.text.batch import Batch
 from hotloop.data.text.batching import BucketBatchSampler
 from hotloop.data.text.corpora import Corpus
 from hotloop.data.text.dataset import BitextDataset
-from hotloop.data.text.filters import Filters
 from hotloop.data.text.form import TextForm
-from hotloop.data.text.prepare import PreparedCorpus, prepare
-from hotloop.data.text.recipe import Recipe
+from hotloop.data.text.preparing.filters import Filters
+from hotloop.data.text.preparing.prepare import PreparedCorpus, prepare
+from hotloop.data.text.preparing.recipe import Recipe
 from hotloop.data.text.tokenizer import Tokenizer, TokenizerOptions
 from hotloop.errors import UserError
 

@@ -9,7 +9,7 @@ import torch
 from torch.utils.data import Dataset
 
 from hotloop.data.text.batch import Batch
-from hotloop.data.text.store import TokenRows
+from hotloop.data.text.preparing.store import TokenRows
 from hotloop.data.text.tokenizer import Tokenizer
 from hotloop.errors import UserError
 from hotloop.vocabulary import BOS, EOS

@@ -19,9 +19,9 @@ import psutil
 import pytest
 
 from hotloop.data.text.corpora import BitextFolder
-from hotloop.data.text.filters import Filters
-from hotloop.data.text.prepare import PreparedCorpus, prepare
-from hotloop.data.text.recipe import Recipe
+from hotloop.data.text.preparing.filters import Filters
+from hotloop.data.text.preparing.prepare import PreparedCorpus, prepare
+from hotloop.data.text.preparing.recipe import Recipe
 from hotloop.data.text.tokenizer import TokenizerOptions
 from hotloop.errors import UserError
 from hotloop.vocabulary import BOS, EOS
@@ -111,7 +111,7 @@ def test_shared_vocabulary(corpus: Path, tmp_path: Path) -> None:
 
 def test_a_second_run_reads_what_the_first_built(corpus: Path, tmp_path: Path, monkeypatch: Any) -> None:
     first = prepare(recipe(corpus), tmp_path / "cache")
-    monkeypatch.setattr("hotloop.data.text.prepare.build", None)  # would fail
+    monkeypatch.setattr("hotloop.data.text.preparing.prepare.build", None)  # would fail
     moved = tmp_path / "moved"
     shutil.copytree(corpus, moved)  # other paths, other dates, same bytes
     assert prepare(recipe(moved), tmp_path / "cache").folder == first.folder
@@ -184,8 +184,8 @@ def test_killing_a_build_leaves_no_process_and_nothing_in_the_way(write_split: W
     folder = write_split("train", lines, lines)
     program = (
         "import sys; from pathlib import Path;"
-        "from hotloop.data.text.corpora import BitextFolder; from hotloop.data.text.recipe import Recipe;"
-        "from hotloop.data.text.prepare import prepare;"
+        "from hotloop.data.text.corpora import BitextFolder; from hotloop.data.text.preparing.recipe import Recipe;"
+        "from hotloop.data.text.preparing.prepare import prepare;"
         "f = BitextFolder(dir=sys.argv[1], valid=None, test=None).files();"
         "prepare(Recipe(files=f, src_lang='fr', tgt_lang='en'), Path(sys.argv[2]), workers=2)"
     )
@@ -215,7 +215,7 @@ def test_a_failed_build_leaves_nothing_that_looks_finished(corpus: Path, tmp_pat
 
 
 def test_two_builders_at_once_build_once(corpus: Path, tmp_path: Path, monkeypatch: Any) -> None:
-    import hotloop.data.text.prepare as module
+    import hotloop.data.text.preparing.prepare as module
 
     built, real, folders = [], module.build, []
 
@@ -256,8 +256,9 @@ def test_several_processes_build_the_same_bytes(
 def test_the_cache_does_not_depend_on_the_hash_seed(corpus: Path, tmp_path: Path) -> None:
     program = (
         "import sys; from pathlib import Path;"
-        "from hotloop.data.text.corpora import BitextFolder; from hotloop.data.text.recipe import Recipe;"
-        "from hotloop.data.text.prepare import prepare; from hotloop.data.text.tokenizer import TokenizerOptions;"
+        "from hotloop.data.text.corpora import BitextFolder; from hotloop.data.text.preparing.recipe import Recipe;"
+        "from hotloop.data.text.preparing.prepare import prepare;"
+        "from hotloop.data.text.tokenizer import TokenizerOptions;"
         "r = Recipe(files=BitextFolder(dir=sys.argv[1]).files(), src_lang='fr', tgt_lang='en',"
         " tokenizer=TokenizerOptions(kind='unigram', vocabulary_size=60));"
         "print(prepare(r, Path(sys.argv[2])).folder); print('torch' in sys.modules)"
@@ -381,7 +382,7 @@ def test_a_disk_that_is_full_is_told(corpus: Path, tmp_path: Path, monkeypatch: 
     def full(*_: Any) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("hotloop.data.text.prepare.build", full)
+    monkeypatch.setattr("hotloop.data.text.preparing.prepare.build", full)
     with pytest.raises(UserError, match=r"no space left.*data\.cache_dir"):
         prepare(recipe(corpus), tmp_path / "cache")
 

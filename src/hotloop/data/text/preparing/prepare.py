@@ -24,12 +24,12 @@ from typing import Any
 
 from filelock import FileLock, Timeout
 
-from hotloop.data.text.build import SIDES, build
-from hotloop.data.text.chunks import follow_parent
 from hotloop.data.text.normalisation import detokenize
+from hotloop.data.text.preparing.build import SIDES, build
+from hotloop.data.text.preparing.chunks import follow_parent
+from hotloop.data.text.preparing.recipe import Recipe
+from hotloop.data.text.preparing.store import TokenRows, finish, read_meta
 from hotloop.data.text.readers import read_pairs
-from hotloop.data.text.recipe import Recipe
-from hotloop.data.text.store import TokenRows, finish, read_meta
 from hotloop.data.text.tokenizer import Tokenizer, load_tokenizer
 from hotloop.errors import UserError
 

@@ -5,8 +5,8 @@ from collections import Counter
 import numpy as np
 import pytest
 
-from hotloop.data.text.filters import Filters, check_anything_left, describe_drops
-from hotloop.data.text.splitting import assign_roles
+from hotloop.data.text.preparing.filters import Filters, check_anything_left, describe_drops
+from hotloop.data.text.preparing.splitting import assign_roles
 from hotloop.errors import UserError
 
 

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hotloop.data.text.chunks import (
+from hotloop.data.text.preparing.chunks import (
     clean_chunk,
     encode_chunk,
     follow_parent,
@@ -25,12 +25,12 @@ from hotloop.data.text.chunks import (
     in_chunks,
     ordered_map,
 )
-from hotloop.data.text.filters import check_anything_left, describe_drops
-from hotloop.data.text.progress import Progress
+from hotloop.data.text.preparing.filters import check_anything_left, describe_drops
+from hotloop.data.text.preparing.progress import Progress
+from hotloop.data.text.preparing.recipe import Recipe
+from hotloop.data.text.preparing.splitting import assign_roles
+from hotloop.data.text.preparing.store import TokenWriter, write_json
 from hotloop.data.text.readers import BitextFiles, read_pairs
-from hotloop.data.text.recipe import Recipe
-from hotloop.data.text.splitting import assign_roles
-from hotloop.data.text.store import TokenWriter, write_json
 from hotloop.data.text.tokenizer import State, count_words, train_tokenizer
 from hotloop.errors import UserError
 

@@ -20,9 +20,9 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from hotloop.data.text.filters import Filters
 from hotloop.data.text.normalisation import normalise
-from hotloop.data.text.store import token_type
+from hotloop.data.text.preparing.filters import Filters
+from hotloop.data.text.preparing.store import token_type
 from hotloop.data.text.tokenizer import Tokenizer, load_tokenizer
 from hotloop.vocabulary import BOS, EOS
 

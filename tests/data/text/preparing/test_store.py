@@ -10,7 +10,7 @@ import torch
 
 from hotloop.data.text.batch import Batch
 from hotloop.data.text.dataset import BitextDataset, encode_pairs
-from hotloop.data.text.store import TokenRows, TokenWriter, content_hash, finish, read_meta
+from hotloop.data.text.preparing.store import TokenRows, TokenWriter, content_hash, finish, read_meta
 from hotloop.data.text.tokenizer import TokenizerOptions, count_words, train_tokenizer
 from hotloop.errors import UserError
 from hotloop.vocabulary import BOS, EOS, PAD

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from hotloop.data.text.filters import Filters
+from hotloop.data.text.preparing.filters import Filters
 from hotloop.errors import UserError
 
 ROLES = {"dropped": 0, "train": 1, "valid": 2, "test": 3}
