@@ -73,6 +73,10 @@ def test_a_notebook_runs_without_a_failing_cell(notebook, tmp_path):
 
     content = nbformat.read(notebook, as_version=4)
     client = nbclient.NotebookClient(content, timeout=900, resources={"metadata": {"path": str(tmp_path)}})
-    client.execute(env=os.environ | {"MPLBACKEND": "module://matplotlib_inline.backend_inline"})  # raises where a cell fails
-    pictures = [output for cell in content.cells for output in cell.get("outputs", []) if "image/png" in output.get("data", {})]
+    client.execute(
+        env=os.environ | {"MPLBACKEND": "module://matplotlib_inline.backend_inline"}
+    )  # raises where a cell fails
+    pictures = [
+        output for cell in content.cells for output in cell.get("outputs", []) if "image/png" in output.get("data", {})
+    ]
     assert len(pictures) == sum("image/png" in output.get("data", {}) for output in outputs_of(notebook))

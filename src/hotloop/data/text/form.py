@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from hotloop.data.text.normalisation import detokenize, normalise
+from hotloop.data.text.normalisation import check_unicode_form, detokenize, normalise
 from hotloop.errors import UserError
 
 
@@ -32,7 +32,7 @@ class TextForm:
         saved = data.get("form")
         try:
             form = cls(**saved)  # type: ignore[arg-type]
-            form.normalise("a")
+            check_unicode_form(form.unicode_form)
         except (TypeError, UserError) as error:
             raise UserError(f"the checkpoint's text form cannot be read: {saved!r}") from error
         return form
