@@ -44,9 +44,7 @@ def test_e17_lengths_from_15_to_25_compile_a_few_times_only_and_give_the_same():
         losses, _, _ = token_losses(model, batch)
         losses.sum().backward()
         torch.testing.assert_close(losses.detach(), right, atol=1e-5, rtol=0)
-    frames = counters["frames"]["total"]
-    assert frames and not any("recompile_limit" in reason for reason in counters["unimplemented"])
-    assert counters["recompiles"].total() <= 4 if hasattr(counters["recompiles"], "total") else True
+    assert 1 <= counters["stats"]["unique_graphs"] <= 5  # the first and four more
 
 
 @pytest.mark.slow

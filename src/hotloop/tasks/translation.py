@@ -8,6 +8,7 @@ from typing import Any
 import lightning.pytorch as pl
 import torch
 from torch import Tensor
+from torch.utils.checkpoint import checkpoint
 
 from hotloop.decoding import search
 from hotloop.metrics.translation import score_translations
@@ -48,7 +49,8 @@ def token_losses(
         batch: a `Batch` of B pairs with N real target tokens in all (EOS counted, BOS not).
         label_smoothing: share of the target distribution spread evenly over the vocabulary
             (Szegedy et al. 2016, §7). The plain losses are returned beside the smoothed ones.
-        chunk: project that many tokens at a time (0 = all at once): less memory, a little slower.
+        chunk: project that many tokens at a time (0 = all at once): the logits of one chunk are in memory
+            instead of all, for a second projection in the backward pass.
 
     Returns:
         losses to train on (N,), plain negative log-likelihoods (N,), both float32, and the row of each token
@@ -62,12 +64,16 @@ def token_losses(
     places = places.to(hidden.device, non_blocking=True)
     hidden = hidden.flatten(0, 1).index_select(0, places)
     labels = labels.flatten().index_select(0, places)
-    step = chunk or len(labels)
+    if not chunk:
+        return *smoothed_cross_entropy(model.project(hidden), labels, label_smoothing), rows
+
+    def project_and_lose(part: Tensor, wanted: Tensor) -> tuple[Tensor, Tensor]:
+        return smoothed_cross_entropy(model.project(part), wanted, label_smoothing)
+
+    # Each chunk's logits are made again in the backward pass: kept until then, chunks would save nothing.
     parts = [
-        smoothed_cross_entropy(
-            model.project(hidden[start : start + step]), labels[start : start + step], label_smoothing
-        )
-        for start in range(0, len(labels), step)
+        checkpoint(project_and_lose, part, wanted, use_reentrant=False)
+        for part, wanted in zip(hidden.split(chunk), labels.split(chunk), strict=True)
     ]
     smoothed, plain = (torch.cat(part) for part in zip(*parts, strict=True))
     return smoothed, plain, rows
