@@ -41,10 +41,9 @@ def overrides_in(text: str) -> list[list[str]]:
 
 def check_command(*overrides: str) -> None:
     """What `python train.py` does with `overrides` before it reads data."""
-    from hotloop.config import plain_config
-    from hotloop.run import check
+    from hotloop.run import checked
 
-    check(plain_config(compose_config("name=test", "run_dir=run", *overrides)))
+    checked(compose_config("name=test", "run_dir=run", *overrides))
 
 
 @pytest.mark.parametrize("page", PAGES, ids=named)

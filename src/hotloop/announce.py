@@ -85,7 +85,7 @@ def start(
 
 
 def finish(
-    settings: dict[str, Any], *, trainer: pl.Trainer, task: Any, data: Any, run_dir: Path, overrides: list[str]
+    settings: dict[str, Any], *, trainer: pl.Trainer, task: Any, data: Any, overrides: list[str], samples: bool
 ) -> None:
     """Print the metrics, sample outputs, and the commands to evaluate, predict, resume and look."""
     if not trainer.is_global_zero:
@@ -96,10 +96,10 @@ def finish(
     rows += list(getattr(task, "signatures", {}).items())
     if rows:
         log.info("result\n%s", table(rows))
-    if settings["test"] and hasattr(task, "target_tokenizer"):
-        samples = sample_rows(task, data, count=3, split="test", **task.search_options)
-        log.info("samples of the test set\n%s", plain_samples(samples))
-    log.info("next\n%s", table(next_commands(settings, trainer=trainer, run_dir=run_dir, overrides=overrides)))
+    if samples and hasattr(task, "target_tokenizer"):
+        found = sample_rows(task, data, count=3, split="test", **task.search_options)
+        log.info("samples of the test set\n%s", plain_samples(found))
+    log.info("next\n%s", table(next_commands(settings, trainer=trainer, overrides=overrides)))
 
 
 def interrupted(settings: dict[str, Any], *, trainer: pl.Trainer, overrides: list[str]) -> None:
@@ -117,11 +117,9 @@ def resume_command(settings: dict[str, Any], overrides: list[str], path: str, *,
     return command("train.py", *kept, f"seed={settings['seed']}", f"ckpt_path={path}")
 
 
-def next_commands(
-    settings: dict[str, Any], *, trainer: pl.Trainer, run_dir: Path, overrides: list[str]
-) -> list[tuple[str, str]]:
+def next_commands(settings: dict[str, Any], *, trainer: pl.Trainer, overrides: list[str]) -> list[tuple[str, str]]:
     """Commands to paste, each with its purpose."""
-    rows = []
+    rows, run_dir = [], Path(settings["run_dir"])
     best, last = checkpoints(trainer)
     if best:
         best = relative(best)

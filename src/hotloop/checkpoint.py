@@ -44,6 +44,8 @@ def read_checkpoint(path: str | Path) -> dict[str, Any]:
     Raises:
         UserError: no such file, not a checkpoint, damaged, or it holds objects that would run code.
     """
+    if not str(path):
+        raise UserError("ckpt_path is empty: give a checkpoint file")
     path = Path(path)
     if path.is_dir():
         found = sorted(path.rglob("*.ckpt"))
@@ -54,6 +56,10 @@ def read_checkpoint(path: str | Path) -> dict[str, Any]:
         hint = f"; {path.parent} holds {', '.join(near)}" if near else ""
         raise UserError(f"ckpt_path: there is no file {path}{hint}")
     try:
+        if zipfile.is_zipfile(path):
+            with zipfile.ZipFile(path) as archive:
+                if archive.testzip() is not None:
+                    raise UserError(f"ckpt_path: {path} is damaged: its checksums do not fit its content")
         content = torch.load(path, map_location="cpu", weights_only=True)
     except pickle.UnpicklingError as error:
         if zipfile.is_zipfile(path):
@@ -81,6 +87,10 @@ def read_hotloop_checkpoint(path: str | Path) -> dict[str, Any]:
         raise UserError(f"ckpt_path: {path} was not written by hotloop: it does not say how to build its model")
     if saved.get("format") != FORMAT:
         raise UserError(f"ckpt_path: {path} has format {saved.get('format')!r}; this version reads {FORMAT}")
+    shapes = {"model": dict, "task": dict, "data": dict}
+    wrong = [key for key, kind in shapes.items() if not isinstance(saved.get(key), kind)]
+    if wrong:
+        raise UserError(f"ckpt_path: {path} is damaged: what it says of its {', '.join(wrong)} cannot be read")
     return content
 
 
@@ -89,7 +99,10 @@ def architectures(extra_modules: Iterable[str] = ()) -> dict[str, type[nn.Module
     names = [f"hotloop.models.{module.name}" for module in pkgutil.iter_modules(hotloop.models.__path__)]
     found: dict[str, type[nn.Module]] = {}
     for name in (*names, *extra_modules):
-        module = importlib.import_module(name)
+        try:
+            module = importlib.import_module(name)
+        except ImportError as error:
+            raise UserError(f"model_modules: cannot import {name}: {error}") from error
         for _, item in inspect.getmembers(module, inspect.isclass):
             if item.__module__ == module.__name__ and issubclass(item, nn.Module):
                 found[item.__name__] = item
@@ -116,8 +129,8 @@ def build_architecture(saved: dict[str, Any], path: str | Path, extra_modules: I
         )
     try:
         return known[name](**options)
-    except (TypeError, ValueError) as error:
-        raise UserError(f"{path}: {name} refuses the stored options: {error}") from error
+    except (TypeError, ValueError, RuntimeError) as error:  # RuntimeError: sizes beyond the memory
+        raise UserError(f"{path}: {name} refuses the stored options: {_first_line(error)}") from error
 
 
 def load_weights(task: nn.Module, content: dict[str, Any], path: str | Path) -> None:
@@ -126,6 +139,9 @@ def load_weights(task: nn.Module, content: dict[str, Any], path: str | Path) -> 
     Raises:
         UserError: names and shapes that do not fit.
     """
+    for name, value in content["state_dict"].items():
+        if isinstance(value, torch.Tensor) and value.is_floating_point() and not value.isfinite().all():
+            raise UserError(f"{path}: {name} holds NaN or infinite numbers: that run had diverged")
     try:
         task.load_state_dict(content["state_dict"], strict=True)
     except (RuntimeError, TypeError, AttributeError) as error:

@@ -97,11 +97,14 @@ def build(node: Any, key: str, *, allowed: Iterable[str] = (), **more: Any) -> A
     options = {name: _build_nested(value, f"{key}.{name}", allowed) for name, value in options.items()}
     try:
         return target(**options, **more)
-    except (TypeError, ValueError) as error:
-        raise UserError(f"{key}: {error}") from error
+    except (TypeError, ValueError, ImportError) as error:
+        raise UserError(f"{key}: {' '.join(str(error).split())}") from error
     except Exception as error:
+        text = " ".join(str(error).split())
         if type(error).__name__ == "MisconfigurationException":
-            raise UserError(f"{key}: {error}") from error
+            raise UserError(f"{key}: {text}") from error
+        if isinstance(error, RuntimeError) and ("allocate" in text or "out of memory" in text):
+            raise UserError(f"{key}: too large for the memory of this machine ({text[:120]})") from error
         raise
 
 
@@ -145,7 +148,10 @@ def check_options(
         UserError: an option that the target does not know, or a value of the wrong type.
     """
     function = target.__init__ if inspect.isclass(target) else target
-    parameters = inspect.signature(function).parameters
+    try:
+        parameters = inspect.signature(function).parameters
+    except ValueError:  # written in C: it will check its options itself
+        return
     open_ended = any(p.kind is inspect.Parameter.VAR_KEYWORD for p in parameters.values())
     names = [n for n in parameters if n != "self" and parameters[n].kind is not inspect.Parameter.VAR_KEYWORD]
     try:

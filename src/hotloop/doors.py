@@ -5,6 +5,7 @@ each door, so that `--help`, `--cfg job` and completion answer at once.
 """
 
 import functools
+import logging
 import os
 import re
 import sys
@@ -48,13 +49,20 @@ def open_door(main: Callable[[Any], Any], *, config_name: str, conf: Path) -> No
     # Hydra's parser refuses a flag between overrides; anywhere is right for people.
     rest = [quote_path(arg, multirun=multirun) for arg in sys.argv[1:] if arg not in flags]
     sys.argv[1:] = flags[:1] + rest
+    started = False
 
     @functools.wraps(main)
     def job(config: Any) -> Any:
+        nonlocal started
+        started = True
         try:
             return main(config)
-        except UserError as error:
-            if multirun:
+        except BrokenPipeError:  # the reader of our output, `head` say, has gone
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            sys.exit(141)
+        except Exception as error:
+            write_to_log_file(error)
+            if multirun or not isinstance(error, UserError):
                 raise
             # Leave at once: Hydra would add lines of its own to an exception that passes through it.
             _stop(str(error))
@@ -66,15 +74,20 @@ def open_door(main: Callable[[Any], Any], *, config_name: str, conf: Path) -> No
     except KeyboardInterrupt:
         print("interrupted", file=sys.stderr)
         sys.exit(130)
-    except (HydraException, OmegaConfBaseException) as error:
-        _stop(explain(error, sys.argv[1:], conf=conf, config_name=config_name))
-    except ValueError as error:
-        if "Config group override" not in str(error):
+    except (HydraException, OmegaConfBaseException, ValueError, OSError) as error:
+        if started:
             raise
         _stop(explain(error, sys.argv[1:], conf=conf, config_name=config_name))
-    except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        sys.exit(141)
+
+
+def write_to_log_file(error: Exception) -> None:
+    """Put a failure into the log file of its run; the screen shows it in its own way."""
+    record = logging.LogRecord("hotloop", logging.ERROR, __file__, 0, str(error), None, None)
+    if not isinstance(error, UserError):
+        record.exc_info = (type(error), error, error.__traceback__)
+    for handler in logging.getLogger().handlers:
+        if isinstance(handler, logging.FileHandler) and handler.stream is not None:
+            handler.handle(record)
 
 
 def _stop(message: str) -> None:
@@ -130,6 +143,8 @@ def group_names(conf: Path) -> list[str]:
 def explain(error: Exception, arguments: list[str], *, conf: Path, config_name: str) -> str:
     """One line for an error of Hydra or OmegaConf: the override at fault and the nearest valid names."""
     text = str(error)
+    if isinstance(error, OSError) and error.filename:
+        return f"cannot use {error.filename}: {error.strerror}; hydra.run.dir=FOLDER says where a run may write"
     if isinstance(error, OverrideParseException):
         value = next((a for a in arguments if not a.startswith("-") and not _parses(a)), text.splitlines()[0])
         return (
@@ -142,7 +157,9 @@ def explain(error: Exception, arguments: list[str], *, conf: Path, config_name: 
         names = option_names(group, conf)
         if not names:
             return f"{group}={option}: there is no group {group}{nearest(group, group_names(conf))}"
-        return f"{group}={option}: no such option{nearest(option, names)} (choose from {', '.join(names)})"
+        hint = nearest(option, names)
+        hint = hint if "did you mean" in hint else ""
+        return f"{group}={option}: no such option{hint} (choose from {', '.join(names)})"
     if "Config group override" in text:
         for argument in arguments:
             key, _, value = argument.partition("=")
@@ -163,7 +180,7 @@ def explain(error: Exception, arguments: list[str], *, conf: Path, config_name: 
 
 def _nearest_key(key: str, arguments: list[str], conf: Path, config_name: str) -> str:
     """Suggestions for an unknown key, from the configuration that the other overrides compose."""
-    groups = group_names(conf)
+    groups = group_names(conf) if config_name == "train" else []
     choices = [a for a in arguments if a.partition("=")[0] in groups]
     try:
         from hydra import compose, initialize_config_dir

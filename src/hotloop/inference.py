@@ -2,6 +2,7 @@
 
 import json
 import logging
+import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -14,14 +15,14 @@ import torch
 
 from hotloop import announce, checkpoint
 from hotloop.callbacks.progress import ThroughputBar
-from hotloop.config import build, check_options, nearest, plain_config
+from hotloop.config import build, check_options, plain_config
 from hotloop.data.text.form import TextForm
 from hotloop.data.text.lines import LinesDataModule
 from hotloop.data.text.readers import BitextFiles, read_lines, read_pairs
 from hotloop.data.text.tokenizer import load_tokenizer
 from hotloop.decoding.lines import translate_lines
 from hotloop.errors import UserError
-from hotloop.run import quieten_libraries
+from hotloop.run import lightning_mistakes, quieten_libraries
 from hotloop.tasks.translation import TranslationTask
 
 log = logging.getLogger(__name__)
@@ -42,8 +43,8 @@ def load_translation(path: str | Path, *, model_modules: list[str] | None = None
     """
     content = checkpoint.read_hotloop_checkpoint(path)
     saved = content["hotloop"]
-    data = saved.get("data")
-    if not isinstance(data, dict) or "source_tokenizer" not in data or "target_tokenizer" not in data:
+    data = saved["data"]
+    if "source_tokenizer" not in data or "target_tokenizer" not in data:
         raise UserError(f"ckpt_path: {path} holds no tokenisers: it is not from a translation run")
     model = checkpoint.build_architecture(saved["model"], path, model_modules or ())
     source_tokenizer = load_tokenizer(data["source_tokenizer"])
@@ -53,7 +54,7 @@ def load_translation(path: str | Path, *, model_modules: list[str] | None = None
         if tokenizer.size != size:
             raise UserError(f"{path}: the {side} tokeniser has {tokenizer.size} ids, the model {size}")
     known = ("beam_size", "length_penalty", "max_length")
-    options = {key: value for key, value in dict(saved.get("task", {})).items() if key in known}
+    options = {key: value for key, value in saved["task"].items() if key in known}
     options |= {key: value for key, value in search.items() if value is not None}
     try:
         task = TranslationTask(
@@ -63,7 +64,7 @@ def load_translation(path: str | Path, *, model_modules: list[str] | None = None
             **options,
         )
     except (TypeError, ValueError) as error:
-        raise UserError(str(error)) from error
+        raise UserError(f"{path}: {error}") from error
     checkpoint.load_weights(task, content, path)
     task.saved = saved
     return task.eval()
@@ -84,8 +85,9 @@ def evaluate(config: Any) -> dict[str, float]:
     quieten_libraries()
     settings = plain_config(config)
     check_evaluation(settings)
+    path = checkpoint_path(settings["ckpt_path"])
     task = load_translation(
-        settings["ckpt_path"],
+        path,
         model_modules=settings["model_modules"],
         **{key: settings[key] for key in ("beam_size", "length_penalty", "max_length")},
     )
@@ -105,14 +107,20 @@ def evaluate(config: Any) -> dict[str, float]:
     node = {"_target_": "lightning.pytorch.Trainer", **settings["trainer"]}
     node |= {"logger": False, "enable_checkpointing": False, "enable_model_summary": False}
     trainer = build(node, "trainer", callbacks=[ThroughputBar()])
-    trainer.test(task, datamodule=data, verbose=False)
+    try:
+        with lightning_mistakes():
+            trainer.test(task, datamodule=data, verbose=False)
+    except SystemExit:  # Lightning's answer to Ctrl-C
+        raise KeyboardInterrupt from None
+    if not task.sentences:
+        raise UserError("nothing was measured: the options of the trainer left no batch")
     metrics = {name.removeprefix("test/"): float(value) for name, value in trainer.callback_metrics.items()}
     if trainer.is_global_zero:
         result = {
-            "checkpoint": str(settings["ckpt_path"]),
+            "checkpoint": str(path),
             "source": str(files.source),
             "reference": str(files.target),
-            "sentences": len(pairs),
+            "sentences": task.sentences,
             "metrics": metrics,
             "signatures": task.signatures,
             "search": task.search_options,
@@ -123,32 +131,48 @@ def evaluate(config: Any) -> dict[str, float]:
         target.write_text(json.dumps(result, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
         if settings["output"]:
             write_lines(settings["output"], task.hypotheses)
-        rows = [("sentences", f"{len(pairs):,}"), *((name, f"{value:.4f}") for name, value in metrics.items())]
+        rows = [("sentences", f"{task.sentences:,}"), *((name, f"{value:.4f}") for name, value in metrics.items())]
         log.info("result\n%s", announce.table([*rows, *task.signatures.items(), ("written to", str(target))]))
     return metrics
 
 
+def checkpoint_path(asked: str) -> Path:
+    """The file asked for; "last" is the newest below runs/."""
+    return checkpoint.find_last(Path("runs")) if asked == "last" else Path(asked)
+
+
 def check_evaluation(settings: dict[str, Any]) -> None:
     """Types and ranges of conf/evaluate.yaml, before the checkpoint is read."""
+    check_common(settings)
     if settings["split"] not in ("valid", "test"):
-        raise UserError(
-            f"split={settings['split']!r}: expected test or valid{nearest(str(settings['split']), ('test', 'valid'))}"
-        )
+        raise UserError(f"split={settings['split']!r}: expected test or valid")
+    check_texts(settings, "source", "reference", "output", optional=True)
     if (settings["source"] is None) != (settings["reference"] is None):
         raise UserError("give both source=FILE and reference=FILE, or neither")
-    check_whole_number(settings, "batch_size")
     check_options(pl.Trainer, settings["trainer"], "trainer")
-    check_search(settings)
 
 
-def check_search(settings: dict[str, Any]) -> None:
-    """The options of the search, where given."""
-    for key in ("beam_size", "max_length", "n_best"):
-        if settings.get(key) is not None:
+def check_common(settings: dict[str, Any]) -> None:
+    """What conf/evaluate.yaml and conf/predict.yaml share."""
+    check_texts(settings, "ckpt_path")
+    if not settings["ckpt_path"]:
+        raise UserError("ckpt_path is empty: give a checkpoint file")
+    modules = settings["model_modules"]
+    if not isinstance(modules, list) or not all(isinstance(name, str) and name for name in modules):
+        raise UserError(f"model_modules={modules!r}: expected a list of modules, such as [my_package.my_model]")
+    check_whole_number(settings, "batch_size")
+    for key in ("beam_size", "max_length"):
+        if settings[key] is not None:
             check_whole_number(settings, key)
     penalty = settings["length_penalty"]
-    if penalty is not None and (isinstance(penalty, bool) or not isinstance(penalty, (int, float)) or penalty < 0):
+    if penalty is not None and (isinstance(penalty, bool) or not isinstance(penalty, (int, float))):
         raise UserError(f"length_penalty={penalty!r}: expected a number of at least 0, or null")
+
+
+def check_texts(settings: dict[str, Any], *keys: str, optional: bool = False) -> None:
+    for key in keys:
+        if not isinstance(settings[key], str) and not (optional and settings[key] is None):
+            raise UserError(f"{key}={settings[key]!r}: expected a file name" + (" or null" if optional else ""))
 
 
 def check_whole_number(settings: dict[str, Any], key: str) -> None:
@@ -161,8 +185,9 @@ def evaluation_files(settings: dict[str, Any], saved: dict[str, Any]) -> BitextF
     """The bitext to measure on: the one given, or the set that the run was trained with."""
     if settings["source"] is not None:
         return BitextFiles(Path(settings["source"]), Path(settings["reference"]))
-    texts = saved.get("texts", {}).get(settings["split"])
-    if not texts:
+    texts = saved.get("texts")
+    texts = texts.get(settings["split"]) if isinstance(texts, dict) else None
+    if not isinstance(texts, dict) or not all(isinstance(texts.get(side), str) for side in ("source", "target")):
         raise UserError(f"the run had no {settings['split']} set: give source=FILE reference=FILE")
     files = BitextFiles(Path(texts["source"]), Path(texts["target"]))
     for path in (files.source, files.target):
@@ -183,11 +208,11 @@ def predict(config: Any) -> None:
         UserError: any mistake in the configuration, the checkpoint or the text.
     """
     settings = plain_config(config)
-    check_search(settings)
-    for key in ("batch_size", "n_best"):
-        check_whole_number(settings, key)
+    check_common(settings)
+    check_texts(settings, "input", "output", "device")
+    check_whole_number(settings, "n_best")
     task = load_translation(
-        settings["ckpt_path"],
+        checkpoint_path(settings["ckpt_path"]),
         model_modules=settings["model_modules"],
         **{key: settings[key] for key in ("beam_size", "length_penalty", "max_length")},
     )
@@ -233,8 +258,10 @@ def choose_device(asked: str) -> torch.device:
         return torch.device("mps" if torch.backends.mps.is_available() else "cpu")
     try:
         device = torch.device(asked)
+        if device.type == "meta":
+            raise TypeError("no memory, no translation")
         torch.zeros(1, device=device)
-    except (RuntimeError, AssertionError, TypeError) as error:
+    except (RuntimeError, AssertionError, TypeError, NotImplementedError) as error:
         raise UserError(f"device={asked!r} is not on this machine: use auto, cpu, cuda, cuda:1 or mps") from error
     return device
 
@@ -254,16 +281,31 @@ def input_lines(name: str) -> Iterator[str]:
 
 @contextmanager
 def output_file(name: str) -> Iterator[TextIO]:
-    """The file to write, or standard output for "-"; UTF-8, LF line ends."""
+    """The file to write, or standard output for "-"; UTF-8, LF line ends.
+
+    A file gets its name when it is complete: a failure leaves what was there before, and input and output may
+    be the same file.
+    """
     if name == "-":
         sys.stdout.reconfigure(encoding="utf-8", newline="\n")  # type: ignore[union-attr]
         yield sys.stdout
         return
+    target = Path(name)
+    special = target.exists() and not target.is_file()  # a pipe or a device cannot be renamed onto
+    draft = target if special else target.with_name(f".{target.name}.{os.getpid()}.part")
     try:
-        with open(name, "w", encoding="utf-8", newline="\n") as file:
-            yield file
+        file = open(draft, "w", encoding="utf-8", newline="\n")  # noqa: SIM115 - closed below
     except OSError as error:
         raise UserError(f"output: cannot write {name}: {error.strerror}") from error
+    try:
+        with file:
+            yield file
+        if not special:
+            os.replace(draft, target)
+    except BaseException:
+        if not special:
+            draft.unlink(missing_ok=True)
+        raise
 
 
 def write_lines(name: str, lines: list[str]) -> None:

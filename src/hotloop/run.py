@@ -3,26 +3,35 @@
 import inspect
 import logging
 import random
+import traceback
 import warnings
-from collections.abc import Mapping
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import lightning.pytorch as pl
 import torch
+from lightning.fabric.utilities.exceptions import MisconfigurationException
 from torch import nn
 
 from hotloop import announce, checkpoint
 from hotloop.callbacks.interruption import Interrupted
-from hotloop.config import build, check_options, check_tree, find_target, nearest, plain_config
+from hotloop.checks import (
+    SHORTHANDS,
+    check,
+    check_measurable,
+    check_resumable,
+    check_same_data,
+    metric_modes,
+    probe_optimizer,
+)
+from hotloop.config import build, find_target, plain_config
 from hotloop.errors import UserError
 from hotloop.optim import build_optimizer
 
 log = logging.getLogger(__name__)
-
-# Keys of `data` that only other keys refer to.
-SHORTHANDS = ("dir", "src_lang", "tgt_lang")
 
 
 def train(config: Any) -> float | None:
@@ -38,18 +47,23 @@ def train(config: Any) -> float | None:
         UserError: any mistake in the configuration or the data.
     """
     quieten_libraries()
-    settings = plain_config(config)
-    run_dir = Path(settings["run_dir"])
-    seed = settings["seed"] = choose_seed(settings["seed"])
-    check(settings)
+    settings = checked(config)
     resume_from = resume_path(settings)
-    pl.seed_everything(seed, workers=True, verbose=False)
+    if resume_from is not None:
+        # Read once before Lightning does: safely, and to see whether it fits.
+        content = checkpoint.read_hotloop_checkpoint(resume_from)
+        check_resumable(content, settings, resume_from)
+        log.info("continuing from %s (epoch %s, step %s)", resume_from, content["epoch"], content["global_step"])
+    pl.seed_everything(settings["seed"], workers=True, verbose=False)
     if torch.cuda.is_available():
         torch.set_float32_matmul_precision(settings["matmul_precision"])
 
     data = build_data(settings)
     data.prepare_data()
     data.setup("fit")
+    check_measurable(settings, data.splits())
+    if resume_from is not None:
+        check_same_data(content["hotloop"], data, resume_from)
     model = build(settings["model"], "model", allowed=settings["allow_targets"], **data.facts)
     task = build_task(settings, data, model)
     if settings["compile"]:
@@ -58,18 +72,63 @@ def train(config: Any) -> float | None:
     announce.start(settings, trainer=trainer, model=model, data=data, choices=choices())
 
     try:
-        trainer.fit(task, datamodule=data, ckpt_path=resume_from, weights_only=True)
+        with lightning_mistakes():
+            trainer.fit(task, datamodule=data, ckpt_path=resume_from, weights_only=True)
     except Interrupted:
         announce.interrupted(settings, trainer=trainer, overrides=task_overrides())
         raise
-    best, _ = announce.checkpoints(trainer)
-    value = trainer.callback_metrics.get(settings["monitor"])
-    score = getattr(trainer.checkpoint_callback, "best_model_score", None)
-    if settings["test"] and not settings["trainer"]["fast_dev_run"]:
-        trainer.test(task, datamodule=data, ckpt_path=best or None, weights_only=True, verbose=False)
-    announce.finish(settings, trainer=trainer, task=task, data=data, run_dir=run_dir, overrides=task_overrides())
-    found = score if score is not None else value
-    return None if found is None else float(found)
+    best, last = announce.checkpoints(trainer)
+    value = getattr(trainer.checkpoint_callback, "best_model_score", None)
+    value = trainer.callback_metrics.get(settings["monitor"]) if value is None else value
+    finish = partial(announce.finish, settings, trainer=trainer, task=task, data=data, overrides=task_overrides())
+    if settings["test"] and not settings["trainer"]["fast_dev_run"] and "test" in data.splits():
+        try:
+            trainer.test(task, datamodule=data, ckpt_path=best or last or None, weights_only=True, verbose=False)
+        except SystemExit:  # Lightning's answer to Ctrl-C
+            log.warning("the test was interrupted; the training is complete")
+            finish(samples=False)
+            raise KeyboardInterrupt from None
+    finish(samples="test" in data.splits() and settings["test"])
+    return None if value is None else float(value)
+
+
+def checked(config: Any) -> dict[str, Any]:
+    """Plain settings in which nothing can be seen to be wrong before data is read.
+
+    Raises:
+        UserError: the first mistake, with its key.
+    """
+    settings = settle(config)
+    check(settings, choices())
+    probe_optimizer(settings, optimizer=optimizer_factory(settings), schedule=schedule_factory(settings))
+    return settings
+
+
+def settle(config: Any) -> dict[str, Any]:
+    """Plain settings, with the seed chosen and `mode=auto` replaced by what `monitor` asks for."""
+    settings = plain_config(config)
+    settings["seed"] = choose_seed(settings.get("seed"))
+    if settings.get("mode") == "auto":
+        mode = (
+            metric_modes(settings).get(settings["monitor"], "min") if isinstance(settings.get("task"), dict) else "min"
+        )
+        settings["mode"] = mode
+        for node in (settings.get("callbacks") or {}).values():
+            if isinstance(node, dict) and node.get("mode") == "auto":
+                node["mode"] = mode
+    return settings
+
+
+@contextmanager
+def lightning_mistakes() -> Iterator[None]:
+    """Turn what Lightning refuses of the configuration into one line; errors from elsewhere pass."""
+    try:
+        yield
+    except (MisconfigurationException, ValueError, TypeError, ModuleNotFoundError) as error:
+        frames = traceback.extract_tb(error.__traceback__)
+        if frames and "lightning" in Path(frames[-1].filename).parts:
+            raise UserError(" ".join(str(error).split())) from error
+        raise
 
 
 def choose_seed(seed: Any) -> int:
@@ -93,96 +152,10 @@ def quieten_libraries() -> None:
         logger.handlers.clear()
     warnings.filterwarnings("ignore", message=".*LeafSpec.*is deprecated.*")
     warnings.filterwarnings("ignore", message=".*does not have many workers.*")
+    warnings.filterwarnings("ignore", message=".*is smaller than the logging interval.*")
     # The samplers resume within an epoch by the data module's state, which this check does not know of.
     warnings.filterwarnings("ignore", message=".*your dataloader is not resumable.*")
     warnings.filterwarnings("ignore", message=".*Checkpoint directory .* exists and is not empty.*")
-
-
-# ---- checks --------------------------------------------------------------------------------------------
-
-
-def check(settings: dict[str, Any]) -> None:
-    """Everything that can be known to be wrong before data is read.
-
-    Raises:
-        UserError: the first mistake, with its key.
-    """
-    allowed = settings["allow_targets"]
-    check_types(settings)
-    for key in ("model", "task", "scheduler", "callbacks", "logger"):
-        check_tree(settings[key], key, allowed)
-    check_tree({k: v for k, v in settings["optimizer"].items() if k != "fused"}, "optimizer", allowed)
-    check_tree({k: v for k, v in settings["data"].items() if k not in SHORTHANDS}, "data", allowed)
-    check_tree(settings["trainer"], "trainer", allowed)
-    check_options(pl.Trainer, settings["trainer"], "trainer")
-    check_pair(settings)
-    check_monitor(settings)
-    probe_model(settings)
-    probe_optimizer(settings)
-
-
-def check_types(settings: dict[str, Any]) -> None:
-    """The plain keys of conf/train.yaml."""
-    for key in ("test", "compile"):
-        if not isinstance(settings[key], bool):
-            raise UserError(f"{key}={settings[key]!r}: expected true or false")
-    for key, options in (("mode", ("min", "max")), ("matmul_precision", ("highest", "high", "medium"))):
-        if settings[key] not in options:
-            raise UserError(f"{key}={settings[key]!r}: expected {' or '.join(options)}")
-    if not isinstance(settings["monitor"], str):
-        raise UserError(f"monitor={settings['monitor']!r}: expected the name of a metric, such as val/loss")
-    allowed = settings["allow_targets"]
-    if not isinstance(allowed, list) or not all(isinstance(name, str) and name for name in allowed):
-        raise UserError(f"allow_targets={allowed!r}: expected a list of packages, such as [my_package]")
-
-
-def check_pair(settings: dict[str, Any]) -> None:
-    """Refuse a model together with data of another kind."""
-    allowed = settings["allow_targets"]
-    task_kind = getattr(find_target(settings["task"]["_target_"], "task", allowed), "kind", None)
-    data_kind = getattr(find_target(settings["data"]["_target_"], "data", allowed), "kind", None)
-    if task_kind and data_kind and task_kind != data_kind:
-        chosen = choices()
-        raise UserError(
-            f"model={chosen.get('model', '?')} works on {task_kind} but data={chosen.get('data', '?')} holds "
-            f"{data_kind}: leave out data=… (each model brings data that fits) or choose another model"
-        )
-
-
-def check_monitor(settings: dict[str, Any]) -> None:
-    """`monitor` has to be something that the task measures."""
-    task = find_target(settings["task"]["_target_"], "task", settings["allow_targets"])
-    known = getattr(task, "metrics", None)
-    if known and settings["monitor"] not in known:
-        raise UserError(f"monitor={settings['monitor']}: no such metric{nearest(settings['monitor'], known)}")
-
-
-def probe_model(settings: dict[str, Any]) -> None:
-    """Build the model once without memory, so that a wrong size is told before data is prepared."""
-    target = find_target(settings["model"]["_target_"], "model", settings["allow_targets"])
-    with torch.device("meta"):
-        build(settings["model"], "model", allowed=settings["allow_targets"], **dict.fromkeys(needed_facts(target), 8))
-
-
-def needed_facts(target: Any) -> tuple[str, ...]:
-    """Names of the options that the data has to give: those without a default."""
-    parameters = inspect.signature(target).parameters.values()
-    return tuple(p.name for p in parameters if p.default is p.empty and p.kind is p.KEYWORD_ONLY)
-
-
-def probe_optimizer(settings: dict[str, Any]) -> None:
-    """Build optimiser and schedule once over one number."""
-    module = nn.Linear(1, 1)
-    trainer = settings["trainer"]
-    endless = trainer["max_epochs"] == -1 and trainer["max_steps"] == -1
-    try:
-        optimizer = optimizer_factory(settings)(module)
-    except (TypeError, ValueError) as error:
-        raise UserError(f"optimizer: {error}") from error
-    try:
-        schedule_factory(settings)(optimizer, total_steps=float("inf") if endless else 1000)
-    except (TypeError, ValueError) as error:
-        raise UserError(f"scheduler: {error}") from error
 
 
 # ---- building ------------------------------------------------------------------------------------------
@@ -234,7 +207,7 @@ def saved_settings(settings: dict[str, Any], *, data: Any, model: nn.Module) -> 
 
 
 def build_callbacks(settings: dict[str, Any]) -> list[pl.Callback]:
-    given = {"config": settings, "seed": settings["seed"]}
+    given = {"config": settings, "seed": settings["seed"], "precision": str(settings["trainer"]["precision"])}
     built = []
     for name, node in (settings["callbacks"] or {}).items():
         if node is None:
@@ -261,36 +234,12 @@ def build_trainer(settings: dict[str, Any], *, callbacks: list[pl.Callback]) -> 
     return build(node, "trainer", logger=loggers or False, callbacks=callbacks)
 
 
-def resume_path(settings: dict[str, Any]) -> str | None:
-    """The checkpoint to continue from, read once to make sure that it is one of ours and safe.
-
-    Raises:
-        UserError: see `hotloop.checkpoint`.
-    """
+def resume_path(settings: dict[str, Any]) -> Path | None:
+    """The checkpoint to continue from; None for a new run."""
     asked = settings["ckpt_path"]
     if asked is None:
         return None
-    if not isinstance(asked, str):
-        raise UserError(f"ckpt_path={asked!r}: expected a file, last, or null")
-    path = checkpoint.find_last(Path("runs") / settings["name"]) if asked == "last" else Path(asked)
-    content = checkpoint.read_hotloop_checkpoint(path)
-    check_same_model(content["hotloop"], settings, path)
-    log.info("continuing from %s (epoch %s, step %s)", path, content.get("epoch"), content.get("global_step"))
-    return str(path)
-
-
-def check_same_model(saved: Mapping[str, Any], settings: dict[str, Any], path: Path) -> None:
-    """Refuse to continue with another model than the one in the file."""
-    old, new = saved["model"]["options"], {k: v for k, v in settings["model"].items() if k != "_target_"}
-    name = str(settings["model"]["_target_"]).rpartition(".")[2]
-    if saved["model"]["class"] != name:
-        raise UserError(f"ckpt_path: {path} holds a {saved['model']['class']}, the command asks for a {name}")
-    shape_free = ("decoding",)
-    wrong = [
-        f"model.{k} {old[k]!r} → {v!r}" for k, v in new.items() if k in old and old[k] != v and k not in shape_free
-    ]
-    if wrong:
-        raise UserError(f"ckpt_path: {path} was trained with other options ({', '.join(wrong)}): repeat its overrides")
+    return checkpoint.find_last(Path("runs") / settings["name"]) if asked == "last" else Path(asked)
 
 
 # ---- Hydra ---------------------------------------------------------------------------------------------

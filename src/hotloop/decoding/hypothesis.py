@@ -14,6 +14,9 @@ from hotloop.vocabulary import BOS, PAD, UNK
 Length = TypeVar("Length", int, Tensor)
 
 
+LONGEST = 100_000  # tokens; the room for them is set aside at the start
+
+
 @dataclass(frozen=True)
 class Hypothesis:
     """One translation, as target ids.
@@ -48,6 +51,8 @@ def check_options(*, beam_size: int, n_best: int, length_penalty: float, max_len
             continue
         if isinstance(value, bool) or not isinstance(value, int) or value < 1:
             raise ValueError(f"{name} = {value!r}: must be a whole number of at least 1")
+    if max_length is not None and max_length > LONGEST:
+        raise ValueError(f"max_length = {max_length}: must be at most {LONGEST}")
     if n_best > beam_size:
         raise ValueError(f"n_best = {n_best} is more than beam_size = {beam_size}: ask for a wider beam")
     number = isinstance(length_penalty, int | float) and not isinstance(length_penalty, bool)

@@ -3,14 +3,15 @@
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import lightning.pytorch as pl
 import torch
 from torch import Tensor
 from torch.utils.checkpoint import checkpoint
 
-from hotloop.decoding import search
+from hotloop.decoding import check_options, search
+from hotloop.errors import UserError
 from hotloop.metrics.translation import score_translations
 from hotloop.tasks.losses import smoothed_cross_entropy
 
@@ -114,7 +115,13 @@ class TranslationTask(pl.LightningModule):
     """
 
     kind = "text"
-    metrics = ("train/loss_epoch", "val/loss", "val/perplexity", "val/bleu", "val/chrf")
+    metrics: ClassVar[dict[str, str]] = {
+        "train/loss_epoch": "min",
+        "val/loss": "min",
+        "val/perplexity": "min",
+        "val/bleu": "max",
+        "val/chrf": "max",
+    }
 
     def __init__(
         self,
@@ -136,14 +143,13 @@ class TranslationTask(pl.LightningModule):
         super().__init__()
         if not 0 <= label_smoothing < 1:
             raise ValueError(f"label_smoothing must lie in [0, 1), not {label_smoothing}")
-        if beam_size < 1 or decode_every < 0 or projection_chunk < 0:
+        check_options(beam_size=beam_size, n_best=1, length_penalty=length_penalty, max_length=max_length)
+        if decode_every < 0 or projection_chunk < 0:
             raise ValueError(
-                f"beam_size ({beam_size}) must be at least 1, decode_every ({decode_every}) and "
-                f"projection_chunk ({projection_chunk}) at least 0"
+                f"decode_every ({decode_every}) and projection_chunk ({projection_chunk}) must be at least 0"
             )
-        for name, value in (("max_length", max_length), ("decode_sentences", decode_sentences)):
-            if value is not None and value < 1:
-                raise ValueError(f"{name} must be null or at least 1, not {value}")
+        if decode_sentences is not None and decode_sentences < 1:
+            raise ValueError(f"decode_sentences must be null or at least 1, not {decode_sentences}")
         self.model: Any = model
         self.source_tokenizer = source_tokenizer
         self.target_tokenizer = target_tokenizer
@@ -163,6 +169,7 @@ class TranslationTask(pl.LightningModule):
         self.grad_norm: Tensor | None = None
         self.signatures: dict[str, str] = {}
         self.hypotheses: list[str] = []
+        self.sentences = 0
         self._validations = 0
         self._results: dict[int, SentenceResult] = {}
         self._epoch_loss = torch.zeros(())
@@ -173,9 +180,13 @@ class TranslationTask(pl.LightningModule):
     # ---- training -------------------------------------------------------------------------------------
 
     def on_train_epoch_start(self) -> None:
-        precise = torch.float32 if self.device.type == "mps" else torch.float64
-        self._epoch_loss = torch.zeros((), dtype=precise, device=self.device)
+        self._epoch_loss = torch.zeros((), dtype=self._precise, device=self.device)
         self._epoch_tokens = 0
+
+    @property
+    def _precise(self) -> torch.dtype:
+        """What sums of an epoch are kept in."""
+        return torch.float32 if self.device.type == "mps" else torch.float64
 
     def training_step(self, batch: Any, batch_idx: int) -> Tensor:
         losses, plain, _ = token_losses(
@@ -184,7 +195,7 @@ class TranslationTask(pl.LightningModule):
         tokens = len(losses)
         loss_sum = plain.sum()
         self.last_step = StepResult(loss_sum, tokens, len(batch))
-        self._epoch_loss += loss_sum
+        self._epoch_loss = self._epoch_loss.to(self.device) + loss_sum
         self._epoch_tokens += tokens
         return losses.sum() * self._loss_weight(tokens, batch_idx)
 
@@ -238,6 +249,11 @@ class TranslationTask(pl.LightningModule):
         if self.trainer.world_size > 1:
             torch.distributed.all_reduce(totals)
         loss_sum, tokens = totals.tolist()
+        if not math.isfinite(loss_sum):
+            raise UserError(
+                f"the training loss is {loss_sum} in epoch {self.current_epoch}: the run has diverged. Lower "
+                "optimizer.lr, set trainer.gradient_clip_val, or choose another precision"
+            )
         self.log("train/loss_epoch", loss_sum / max(1.0, tokens), sync_dist=True)
 
     def configure_optimizers(self) -> Any:
@@ -310,6 +326,7 @@ class TranslationTask(pl.LightningModule):
 
     def _report(self, prefix: str, split: str) -> None:
         results = self._gather_results()
+        self.sentences = len(results)
         if not results:
             return
         mean = sum(r.loss_sum for r in results.values()) / max(1, sum(r.tokens for r in results.values()))
@@ -336,7 +353,12 @@ class TranslationTask(pl.LightningModule):
     # ---- checkpoint -----------------------------------------------------------------------------------
 
     def on_save_checkpoint(self, checkpoint: dict[str, Any]) -> None:
-        checkpoint["hotloop"] = self.saved | {"validations": self._validations}
+        progress = {"validations": self._validations, "loss": float(self._epoch_loss), "tokens": self._epoch_tokens}
+        checkpoint["hotloop"] = self.saved | {"progress": progress}
 
     def on_load_checkpoint(self, checkpoint: dict[str, Any]) -> None:
-        self._validations = int(checkpoint.get("hotloop", {}).get("validations", 0))
+        progress = checkpoint.get("hotloop", {}).get("progress", {})
+        self._validations = int(progress.get("validations", 0))
+        # Kept when the run continues within the epoch; a new epoch begins at zero by itself.
+        self._epoch_loss = torch.tensor(progress.get("loss", 0.0), dtype=self._precise, device=self.device)
+        self._epoch_tokens = int(progress.get("tokens", 0))

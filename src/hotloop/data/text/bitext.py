@@ -13,12 +13,13 @@ from typing import Any, TypeVar
 
 import torch
 from lightning.pytorch import LightningDataModule
-from torch.utils.data import DataLoader
+from lightning.pytorch.utilities import rank_zero_only
+from torch.utils.data import DataLoader, Dataset
 
 from hotloop.data.text.batch import Batch
 from hotloop.data.text.batching import BucketBatchSampler
-from hotloop.data.text.corpora import Corpus
-from hotloop.data.text.dataset import BitextDataset
+from hotloop.data.text.corpora import SPLITS, Corpus
+from hotloop.data.text.dataset import BitextDataset, FixedBatches
 from hotloop.data.text.form import TextForm
 from hotloop.data.text.preparing.filters import Filters
 from hotloop.data.text.preparing.prepare import PreparedCorpus, prepare
@@ -137,6 +138,8 @@ class BitextDataModule(LightningDataModule):
                 split: BitextDataset(self._prepared.rows(split, "source"), self._prepared.rows(split, "target"))
                 for split in self._prepared.pairs
             }
+            for warning in self._prepared.warnings if getattr(rank_zero_only, "rank", 0) == 0 else ():
+                log.warning("%s", warning)
 
     @property
     def source_tokenizer(self) -> Tokenizer:
@@ -153,6 +156,11 @@ class BitextDataModule(LightningDataModule):
         """What a model must know of the data, after `setup`."""
         return {"source_vocabulary": self.source_tokenizer.size, "target_vocabulary": self.target_tokenizer.size}
 
+    def splits(self) -> tuple[str, ...]:
+        """Those of "train", "valid" and "test" that exist, after `setup`."""
+        pairs = self._ready.pairs
+        return tuple(split for split in SPLITS if pairs.get(split))
+
     def texts(self, split: str) -> tuple[list[str], list[str]]:
         """Normalised source lines and references of "valid" or "test", in the order of the sample numbers.
 
@@ -160,14 +168,13 @@ class BitextDataModule(LightningDataModule):
         """
         if split not in ("valid", "test"):
             raise ValueError(f"text is kept of valid and test only, not of {split!r}")
-        if split not in self._ready.pairs:
+        if split not in self.splits():
             raise UserError(f"there is no {split} split: data.{split}_size is 0 and the corpus has none")
         return self._ready.texts(split)
 
     def dataset(self, split: str) -> BitextDataset | None:
         """The pairs of "train", "valid" or "test", or None where the split does not exist."""
-        self._ready  # noqa: B018 - says what is missing before setup
-        return self._datasets.get(split)
+        return self._datasets[split] if split in self.splits() else None
 
     def summary(self) -> dict[str, Any]:
         """Plain values for the start message and the report."""
@@ -196,8 +203,8 @@ class BitextDataModule(LightningDataModule):
             "form": self._form.saved(),
             "texts": {
                 split: {side: str(prepared.text_path(split, side).resolve()) for side in ("source", "target")}
-                for split in ("valid", "test")
-                if split in prepared.pairs
+                for split in self.splits()
+                if split != "train"
             },
         }
 
@@ -213,9 +220,12 @@ class BitextDataModule(LightningDataModule):
         }
 
     def train_dataloader(self) -> DataLoader[Batch]:
-        """Batches in an order of their own in each epoch; after a resume, the rest of the epoch."""
+        """Batches in an order of their own in each epoch; after a resume, the rest of the epoch.
+
+        With `trainer.overfit_batches` every epoch, resumed or not, has the first epoch's batches in its order.
+        """
         sampler = self._sampler("train")
-        if self._resume:
+        if self._resume and not self._overfits():
             state, steps = self._resume, len(sampler)
             done = state["batches_done"]
             if state["steps"] != steps:
@@ -235,11 +245,11 @@ class BitextDataModule(LightningDataModule):
 
     def val_dataloader(self) -> DataLoader[Batch] | list[DataLoader[Batch]]:
         """Every validation pair, longest first; an empty list where there is no such split."""
-        return self._loader("valid", self._sampler("valid")) if "valid" in self._ready.pairs else []
+        return self._loader("valid", self._sampler("valid")) if "valid" in self.splits() else []
 
     def test_dataloader(self) -> DataLoader[Batch] | list[DataLoader[Batch]]:
         """Every test pair, longest first; an empty list where there is no such split."""
-        return self._loader("test", self._sampler("test")) if "test" in self._ready.pairs else []
+        return self._loader("test", self._sampler("test")) if "test" in self.splits() else []
 
     def state_dict(self) -> dict[str, int]:
         """How far the training epoch is, so that a resumed run sees exactly the pairs that are missing."""
@@ -266,7 +276,13 @@ class BitextDataModule(LightningDataModule):
 
     def _prepare(self) -> PreparedCorpus:
         corpus = self._corpus
-        recipe = self._recipe(files=corpus.files(), src_lang=corpus.src_lang, tgt_lang=corpus.tgt_lang)
+        try:
+            files = corpus.files()
+        except OSError as error:
+            if error.filename is None:
+                raise
+            raise UserError(f"cannot use data.dir: {error}") from error
+        recipe = self._recipe(files=files, src_lang=corpus.src_lang, tgt_lang=corpus.tgt_lang)
         return prepare(recipe, self._cache_dir, workers=self._prepare_workers)
 
     def _sampler(self, split: str) -> BucketBatchSampler:
@@ -294,10 +310,15 @@ class BitextDataModule(LightningDataModule):
         workers = self._workers()
         if not workers and (self._persistent_workers or self._prefetch_factor):
             log.info("data.persistent_workers and data.prefetch_factor do nothing without data.num_workers: dropped")
+        dataset: Dataset[Batch] = self._datasets[split]
+        order: BucketBatchSampler | None = sampler
+        if self._overfits():
+            # Lightning then puts a SequentialSampler, which counts items, in the place of any other sampler.
+            dataset, order = FixedBatches(self._datasets[split], sampler), None
         return _Loader(
-            self._datasets[split],
+            dataset,
             batch_size=None,
-            sampler=sampler,
+            sampler=order,
             num_workers=workers,
             persistent_workers=workers > 0 and self._persistent_workers is not False,
             prefetch_factor=self._prefetch_factor if workers else None,
@@ -305,6 +326,9 @@ class BitextDataModule(LightningDataModule):
             # of its own, so that starting an epoch takes nothing from the generator that dropout uses
             generator=torch.Generator().manual_seed(self._seed),
         )
+
+    def _overfits(self) -> bool:
+        return self.trainer is not None and self.trainer.overfit_batches > 0  # type: ignore[attr-defined]
 
     def _workers(self) -> int:
         if self._num_workers == "auto":

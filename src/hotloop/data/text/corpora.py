@@ -53,6 +53,10 @@ class BitextFolder:
             raise UserError(f"data.corpus.format must be auto, {', '.join(FORMATS)}, got {format!r}")
         if columns is not None and (isinstance(columns, str) or len(columns) != 2):
             raise UserError(f"data.corpus.columns must be two column numbers or names, got {columns!r}")
+        if columns is not None and columns[0] == columns[1]:
+            raise UserError(f"data.corpus.columns names {columns[0]!r} twice: source and target would be the same")
+        if columns is not None and format == "parallel":
+            raise UserError("data.corpus.columns is for tsv and jsonl; data.corpus.format=parallel has no columns")
         if not train:
             raise UserError("data.corpus.train must name the training files, it is empty")
         self.src_lang, self.tgt_lang = src_lang, tgt_lang

@@ -38,9 +38,12 @@ _MAGIC = (
     (b"\x1f\x8b", "gzip data: name it ….gz"),
     (b"\x28\xb5\x2f\xfd", "zstandard data: name it ….zst"),
     (b"\xfd7zXZ", "xz data: name it ….xz"),
-    (b"\xff\xfe", "UTF-16"),
-    (b"\xfe\xff", "UTF-16"),
+    (b"BZh", "bzip2 data: unpack it"),
     (b"PK\x03\x04", "a zip archive: unpack it"),
+    (b"\xff\xfe\x00\x00", "UTF-32; convert it: iconv -f UTF-32 -t UTF-8 OLD > NEW"),
+    (b"\x00\x00\xfe\xff", "UTF-32; convert it: iconv -f UTF-32 -t UTF-8 OLD > NEW"),
+    (b"\xff\xfe", "UTF-16; convert it: iconv -f UTF-16 -t UTF-8 OLD > NEW"),
+    (b"\xfe\xff", "UTF-16; convert it: iconv -f UTF-16 -t UTF-8 OLD > NEW"),
 )
 
 
@@ -79,22 +82,51 @@ def read_lines(path: Path) -> Iterator[str]:
     """The lines of a UTF-8 text file without their line ends. Raises UserError."""
     number = 0
     for number, line in enumerate(_raw_lines(path), start=1):
+        whole = line.endswith(b"\n")
         if number == 1:
             line = line.removeprefix(_BOM)
-        if line.endswith(b"\n"):
+            _check_first_line(path, line, whole)
+        if whole:
             line = line[:-2] if line.endswith(b"\r\n") else line[:-1]
         try:
             text = line.decode("utf-8")
         except UnicodeDecodeError as error:
-            raise UserError(
-                f"{path}, line {number}: not UTF-8 (byte 0x{line[error.start]:02x})"
-                f"{_guess(line)}; convert it, for example: iconv -f LATIN1 -t UTF-8 OLD > NEW"
-            ) from None
+            cut = not whole and error.reason == "unexpected end of data"
+            advice = _advice(line, number, cut=cut)
+            raise UserError(f"{path}, line {number}: not UTF-8 (byte 0x{line[error.start]:02x}); {advice}") from None
         yield text
 
 
-def _guess(line: bytes) -> str:
-    return next((f", this looks like {what}" for magic, what in _MAGIC if line.startswith(magic)), "")
+def _check_first_line(path: Path, line: bytes, whole: bool) -> None:
+    """Refuse what would decode, but as one line or as letters with NULs between them."""
+    if not whole and b"\r" in line[:-1]:
+        raise UserError(
+            f"{path}: the lines end with CR alone (old Mac), so that all of the file is one line; convert it: "
+            "tr '\\r' '\\n' < OLD > NEW"
+        )
+    if line.count(0) > len(line) // 3 and not line.startswith((b"\x00\x00\xfe\xff", b"\xff\xfe", b"\xfe\xff")):
+        # The letters of western text are the low halves.
+        form = "UTF-16BE" if line[0] == 0 else "UTF-16LE"
+        raise UserError(
+            f"{path}, line 1: not UTF-8 (every other byte is 0); this looks like {form}; convert it: "
+            f"iconv -f {form} -t UTF-8 OLD > NEW"
+        )
+
+
+def _advice(line: bytes, number: int, *, cut: bool) -> str:
+    """What the bytes of a line that is not UTF-8 may be, and what to do; `cut`: the file ends inside a character."""
+    found = next((what for magic, what in _MAGIC if line.startswith(magic)), None) if number == 1 else None
+    if found:
+        return f"this looks like {found}"
+    # 0x80 to 0x9f are control characters in LATIN1, which text does not hold, and quotes and dashes in CP1252
+    form = "CP1252" if any(0x80 <= byte < 0xA0 for byte in line) else "LATIN1"
+    convert = f"iconv -f {form} -t UTF-8 OLD > NEW"
+    if cut:
+        return (
+            "the file ends inside a character, as if it had been cut off there: get it again, or remove this line "
+            f"from both sides; if it is whole, it may be {form}: {convert}"
+        )
+    return f"if all of the file is {form} (a guess), convert it: {convert}; if it is this line alone, mend the line"
 
 
 def _read_parallel(files: BitextFiles) -> Iterator[tuple[str, str]]:

@@ -78,6 +78,8 @@ class TokenizerOptions:
     def __post_init__(self) -> None:
         if self.kind not in KINDS:
             raise UserError(f"data.tokenizer.kind must be one of {', '.join(KINDS)}, got {self.kind!r}")
+        if not isinstance(self.shared, bool):
+            raise UserError(f"data.tokenizer.shared must be true or false, got {self.shared!r}")
         if self.shared and self.target_vocabulary_size is not None:
             raise UserError("data.tokenizer.target_vocabulary_size has no meaning with data.tokenizer.shared=true")
         for name, low, high in (

@@ -42,7 +42,7 @@ class Parliament:
         dir: where the files go, in a folder whose name holds every number above and the version of the grammar.
 
     Raises:
-        UserError: a number is out of range.
+        UserError: a number is out of range; from `files`, `dir` cannot be written to.
     """
 
     src_lang = "fr"
@@ -62,11 +62,14 @@ class Parliament:
 
     def files(self) -> dict[str, BitextFiles]:
         """Paths of train, valid and test, written first if they are not there yet."""
-        if not self.folder.is_dir():
-            self.folder.parent.mkdir(parents=True, exist_ok=True)
-            with FileLock(self.folder.with_name(self.folder.name + ".lock")):
-                if not self.folder.is_dir():  # another process may have written it while this one waited
-                    self._write()
+        try:
+            if not self.folder.is_dir():
+                self.folder.parent.mkdir(parents=True, exist_ok=True)
+                with FileLock(self.folder.with_name(self.folder.name + ".lock")):
+                    if not self.folder.is_dir():  # another process may have written it while this one waited
+                        self._write()
+        except OSError as error:
+            raise UserError(f"cannot write the corpus to data.dir={self.folder.parent}: {error}") from error
         return {
             split: BitextFiles(source=self.folder / f"{split}.fr", target=self.folder / f"{split}.en")
             for split in SPLITS

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import json
 import logging
-import multiprocessing
 from collections import Counter
 from collections.abc import Iterator
-from concurrent.futures import Executor, ProcessPoolExecutor
+from concurrent.futures import Executor
 from dataclasses import dataclass
 from functools import partial
 from itertools import chain, compress
@@ -20,12 +19,12 @@ from numpy.typing import NDArray
 from hotloop.data.text.preparing.chunks import (
     clean_chunk,
     encode_chunk,
-    follow_parent,
     forget_tokenizers,
     in_chunks,
     ordered_map,
 )
 from hotloop.data.text.preparing.filters import check_anything_left, describe_drops
+from hotloop.data.text.preparing.processes import worker_processes
 from hotloop.data.text.preparing.progress import Progress
 from hotloop.data.text.preparing.recipe import Recipe
 from hotloop.data.text.preparing.splitting import assign_roles
@@ -37,17 +36,21 @@ from hotloop.errors import UserError
 log = logging.getLogger(__name__)
 
 SIDES = ("source", "target")
+LONG = 1_000  # tokens; such lines take seconds and gigabytes where others take milliseconds
 
 
 def build(recipe: Recipe, folder: Path, executor: Executor | None) -> dict[str, Any]:
-    """Fill `folder` with the arrays, texts and tokenisers of `recipe`; returns counts. Raises UserError."""
+    """Fill `folder` with the arrays, texts and tokenisers of `recipe`; gives counts and warnings. Raises UserError."""
     texts = _Texts(folder)
     counts = _choose(recipe, texts, executor)
     pairs: dict[str, int] = counts["pairs"]
     states = (_learn if executor is None else _learn_apart)(recipe, texts, pairs["train"])
     write_json(folder / "tokenizers.json", states)
     for split, count in pairs.items():
-        _encode(texts, split, count, states, executor)
+        long = _encode(texts, split, count, states, executor)
+        for side in SIDES:
+            if long[side]:
+                counts["warnings"].append(_describe_long(recipe, split, side, long[side]))
     texts.remove("train")  # only tokens are needed from here on
     return counts
 
@@ -74,7 +77,7 @@ def _choose(recipe: Recipe, texts: _Texts, executor: Executor | None) -> dict[st
         texts.select(roles.of(split), to=split)
     texts.remove("all")
     pairs = {split: texts.count(split) for split in ("train", *recipe.off_training(), *held_out)}
-    return {"pairs": pairs, "read": training.read, "dropped": dict(dropped)}
+    return {"pairs": pairs, "read": training.read, "dropped": dict(dropped), "warnings": roles.warnings}
 
 
 @dataclass(frozen=True)
@@ -166,8 +169,7 @@ def _learn(recipe: Recipe, texts: _Texts, pairs: int) -> dict[str, State]:
 
 def _learn_apart(recipe: Recipe, texts: _Texts, pairs: int) -> dict[str, State]:
     """`_learn` in a process of its own, which gives all its memory back: some 400 MB for a million sentences."""
-    context = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(1, mp_context=context, initializer=follow_parent) as apart:
+    with worker_processes(1) as apart:
         states, messages = apart.submit(_learn_and_listen, recipe, texts, pairs).result()
     for name, level, message in messages:
         logging.getLogger(name).log(level, message)
@@ -192,22 +194,51 @@ def _learn_and_listen(recipe: Recipe, texts: _Texts, pairs: int) -> tuple[dict[s
     return _learn(recipe, texts, pairs), ears.messages
 
 
-def _encode(texts: _Texts, split: str, count: int, states: dict[str, State], executor: Executor | None) -> None:
+def _encode(
+    texts: _Texts, split: str, count: int, states: dict[str, State], executor: Executor | None
+) -> dict[str, dict[int, int]]:
+    """Write the token rows of a split; returns, of each side, the tokens of LONG rows by their number from 0."""
     work = partial(encode_chunk, source_state=json.dumps(states["source"]), target_state=json.dumps(states["target"]))
     writers = [
         TokenWriter(texts.path(split, side).with_suffix(""), vocabulary_size=int(states[side]["size"]))
         for side in SIDES
     ]
+    long: dict[str, dict[int, int]] = {side: {} for side in SIDES}
+    done = 0
     try:
         with Progress(f"encoding {split}", count) as progress:
             for rows in _mapped(work, in_chunks(texts.pairs(split)), executor):
-                for writer, (tokens, lengths) in zip(writers, rows, strict=True):
+                for side, writer, (tokens, lengths) in zip(SIDES, writers, rows, strict=True):
                     writer.append(tokens, lengths)
+                    long[side] |= {done + int(n): int(lengths[n]) for n in np.flatnonzero(lengths > LONG)}
+                done += len(rows[0][1])
                 progress.advance(len(rows[0][1]))
     finally:
         for writer in writers:
             writer.close()
         forget_tokenizers()
+    return long
+
+
+def _describe_long(recipe: Recipe, split: str, side: str, long: dict[int, int]) -> str:
+    """What to know and do about lines with so many tokens (by their number from 0)."""
+    worst = max(long, key=lambda number: long[number])
+    lines = f"{len(long):,} {side} line(s) of more than {LONG:,} tokens, the longest {long[worst]:,}"
+    limit = "data.filters.max_length=… leaves out pairs with more words"
+    if split == "train":
+        return f"training set: {lines}; they make batches large and slow; {limit}"
+    if split not in recipe.files:
+        place = f"{split} set, split off the training pairs"
+    else:
+        files, limit = recipe.files[split], ""
+        path = files.target if side == "target" and files.target is not None else files.source
+        header = files.format == "tsv" and files.columns is not None and isinstance(files.columns[0], str)
+        numbers = [f"{number + 1 + header:,}" for number in list(long)[:5]]
+        place = f"{path.name}, line {', '.join(numbers)}{', …' if len(long) > 5 else ''}"
+    slow = "translating" if side == "source" else "scoring"
+    cap = "task.max_length=… limits the tokens of a translation (else 2 × source + 10)" if side == "source" else ""
+    hints = "; ".join(hint for hint in (cap, limit) if hint)
+    return f"{place}: {lines}; kept, but {slow} them takes long" + (f"; {hints}" if hints else "")
 
 
 def _mapped(work: Any, chunks: Iterator[Any], executor: Executor | None) -> Iterator[Any]:

@@ -4,11 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import multiprocessing
-import multiprocessing.connection
-import os
-import signal
-import threading
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Executor, Future
@@ -83,18 +78,6 @@ def encode_chunk(pairs: Sequence[tuple[bytes, bytes]], *, source_state: str, tar
         row.insert(0, BOS)
         row.append(EOS)
     return _flat(source_rows, source_tokenizer.size), _flat(target_rows, target_tokenizer.size)
-
-
-def follow_parent() -> None:
-    """Called in each new process: leave Ctrl-C to the parent, and end when it is gone, even if it was killed."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    if (parent := multiprocessing.parent_process()) is not None:
-        threading.Thread(target=_end_after, args=(parent.sentinel,), daemon=True).start()
-
-
-def _end_after(sentinel: int) -> None:
-    multiprocessing.connection.wait([sentinel])
-    os._exit(1)
 
 
 def forget_tokenizers() -> None:

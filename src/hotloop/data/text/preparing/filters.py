@@ -75,7 +75,7 @@ def describe_drops(dropped: Mapping[str, int], total: int) -> str:
 def check_anything_left(dropped: Mapping[str, int], total: int, names: str) -> None:
     """Raise UserError when no training pair is left."""
     if total == 0:
-        raise UserError(f"no training pairs: {names} is empty")
+        raise UserError(f"there are no training pairs in {names}")
     if sum(Counter(dropped).values()) == total:
         raise UserError(f"no training pairs are left of {names}: {describe_drops(dropped, total)}")
 

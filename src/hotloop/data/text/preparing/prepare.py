@@ -11,14 +11,13 @@ import errno
 import hashlib
 import json
 import logging
-import multiprocessing
 import os
 import shutil
 import time
 from collections.abc import Mapping
-from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures import Executor
 from concurrent.futures.process import BrokenProcessPool
-from contextlib import nullcontext
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +25,7 @@ from filelock import FileLock, Timeout
 
 from hotloop.data.text.normalisation import detokenize
 from hotloop.data.text.preparing.build import SIDES, build
-from hotloop.data.text.preparing.chunks import follow_parent
+from hotloop.data.text.preparing.processes import one_interrupt, worker_processes
 from hotloop.data.text.preparing.recipe import Recipe
 from hotloop.data.text.preparing.store import TokenRows, finish, read_meta
 from hotloop.data.text.readers import read_pairs
@@ -54,6 +53,11 @@ class PreparedCorpus:
         """Pairs of each split that exists."""
         return dict(self.meta["pairs"])
 
+    @property
+    def warnings(self) -> list[str]:
+        """What the user should know of the data at every run."""
+        return list(self.meta.get("warnings", ()))
+
     def rows(self, split: str, side: str) -> TokenRows:
         """The token rows of one side ("source" or "target")."""
         return TokenRows.open(self.folder / f"{split}.{side}")
@@ -74,6 +78,19 @@ def prepare(recipe: Recipe, cache_dir: Path, *, workers: int | None = None) -> P
 
     `workers`: processes that clean and encode; None takes one a core (at most 4: memory) for all but small corpora.
     """
+    try:
+        cache_dir.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise UserError(f"cannot make the folder data.cache_dir={cache_dir}: {error.strerror}") from error
+    try:
+        return _prepare(recipe, cache_dir, workers)
+    except OSError as error:
+        if error.filename is None or not Path(os.fsdecode(error.filename)).is_relative_to(cache_dir):
+            raise
+        raise UserError(f"cannot write to data.cache_dir={cache_dir}: {error.strerror} ({error.filename})") from error
+
+
+def _prepare(recipe: Recipe, cache_dir: Path, workers: int | None) -> PreparedCorpus:
     description = _described(recipe, cache_dir)
     name = hashlib.blake2b(json.dumps(description, sort_keys=True).encode(), digest_size=8).hexdigest()
     folder = cache_dir / name
@@ -86,7 +103,8 @@ def prepare(recipe: Recipe, cache_dir: Path, *, workers: int | None = None) -> P
                 shutil.rmtree(folder)
             draft = cache_dir / f"{name}.building"
             shutil.rmtree(draft, ignore_errors=True)  # left by a run that was killed
-            meta = _build(recipe, description, draft, workers)
+            with one_interrupt():
+                meta = _build(recipe, description, draft, workers)
             os.replace(draft, folder)
     return PreparedCorpus(folder, meta)
 
@@ -125,20 +143,16 @@ def _build(recipe: Recipe, description: dict[str, Any], draft: Path, workers: in
                 "a process that was preparing the corpus died: too little memory, or a script of your own without "
                 'if __name__ == "__main__"; data.prepare_workers=1 needs less and starts none'
             ) from None
-        if isinstance(error, OSError) and error.errno == errno.ENOSPC:
+        if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
             raise UserError(f"no space left while preparing the corpus in {draft.parent}; set data.cache_dir") from None
         raise
     log.info("prepared %s pairs in %.1f s: %s", f"{meta['pairs']['train']:,}", meta["seconds"], draft.parent)
     return meta
 
 
-def _executor(recipe: Recipe, workers: int | None) -> ProcessPoolExecutor | nullcontext[None]:
+def _executor(recipe: Recipe, workers: int | None) -> AbstractContextManager[Executor | None]:
     if workers is None:
         size = sum(path.stat().st_size for files in recipe.files.values() for path in files.paths())
         workers = min(len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1, 4)
         workers = workers if size > _PARALLEL_BYTES else 1
-    if workers <= 1:
-        return nullcontext()
-    # spawn: forking a process that runs torch's threads can hang, and a fork server would outlive the build
-    context = multiprocessing.get_context("spawn")
-    return ProcessPoolExecutor(workers, mp_context=context, initializer=follow_parent)
+    return worker_processes(workers) if workers > 1 else nullcontext()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,6 +21,7 @@ class Roles:
 
     role: NDArray[np.uint8]  # (pairs,) values of ROLES
     dropped: Counter[str]
+    warnings: list[str] = field(default_factory=list)  # splits that hold fewer pairs than asked for
 
     def of(self, split: str) -> NDArray[np.bool_]:
         """(pairs,) which pairs belong to `split`."""
@@ -43,7 +44,7 @@ def assign_roles(
 
     All pairs with one source sentence go to the same split. The choice follows the hash of the normalised source:
     it stays the same when the file is shuffled, and nearly the same when pairs are added.
-    Raises UserError when no pair would be left to train on.
+    Raises UserError when no pair would be left to train on, or a split that is asked for would be empty.
     """
     role = np.full(len(source_hash), ROLES["train"], dtype=np.uint8)
     dropped: Counter[str] = Counter()
@@ -73,7 +74,21 @@ def assign_roles(
             f"{available:,} training pairs are too few to split off {wanted}: nothing would be left to train on; "
             "lower these numbers or give valid and test files"
         )
-    return Roles(role, dropped)
+    roles = Roles(role, dropped)
+    if not available:
+        return roles
+    for split, size in off_training.items():
+        found = roles.count(split)
+        if found == size:
+            continue
+        message = (
+            f"{found:,} of the {size:,} pairs that data.{split}_size asks for could be split off the {available:,} "
+            "training pairs: those with the same source stay together, and here too many have the same"
+        )
+        if not found:
+            raise UserError(f"{message}; give {split} files, or data.{split}_size=0 for no {split} set")
+        roles.warnings.append(message)
+    return roles
 
 
 def _fill(counts: NDArray[np.int64], size: int) -> NDArray[np.int64]:
