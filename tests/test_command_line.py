@@ -189,6 +189,60 @@ def test_evaluate_measures_any_bitext_and_predict_any_file(tiny_run, door, tmp_p
     assert code == 1 and "nothing.fr" in err
 
 
+def test_predictions_are_written_whole_or_not_at_all(tiny_run, door):
+    code, _, _ = tiny_run("hydra.run.dir=run", "test=false", "trainer.limit_train_batches=3")
+    assert code == 0
+    checkpoint = "ckpt_path=run/checkpoints/last.ckpt"
+    Path("text").write_text("mot1\n\nmot2\n")
+    code, _, _ = door("predict.py", checkpoint, "input=text", "output=text")  # onto itself
+    assert code == 0 and len(Path("text").read_text().split("\n")) == 4
+
+    Path("latin").write_bytes("mot1\nété\n".encode("latin-1"))
+    Path("kept").write_text("what was there\n")
+    code, _, err = door("predict.py", checkpoint, "input=latin", "output=kept")
+    assert code == 1 and "latin" in err
+    assert Path("kept").read_text() == "what was there\n"
+    assert not [p for p in Path().iterdir() if p.name.endswith(".part")]
+
+    code, _, err = door("predict.py", checkpoint, "input=text", "output=no/such/folder")
+    assert code == 1 and err.count("\n") == 1 and "cannot write no/such/folder" in err
+
+
+@pytest.mark.parametrize("argument", ["input=null", "output=null", "device=meta", "device=tpu9", "model_modules=os"])
+def test_wrong_kinds_of_values_are_refused_by_predict(tiny_run, door, argument):
+    tiny_run("hydra.run.dir=run", "test=false", "trainer.limit_train_batches=1")
+    code, _, err = door("predict.py", "ckpt_path=last", "input=text", argument)
+    assert code == 1 and err.count("\n") == 1
+
+
+def test_last_is_the_newest_run_for_every_door(tiny_run, door):
+    tiny_run("test=false", "trainer.limit_train_batches=2")
+    Path("text").write_text("mot1\n")
+    code, out, _ = door("predict.py", "ckpt_path=last", "input=text")
+    assert code == 0 and out.count("\n") == 1
+    code, out, _ = door("evaluate.py", "ckpt_path=last", "trainer.accelerator=cpu")
+    assert code == 0 and re.search(r"sentences +20", out)
+
+
+def test_a_run_that_cannot_be_written_is_told(door, tmp_path):
+    (tmp_path / "file").write_text("")
+    code, _, err = door("train.py", "hydra.run.dir=file/run")
+    assert code == 1 and err.count("\n") == 1 and "hydra.run.dir" in err
+
+
+def test_a_name_cannot_lead_out_of_the_folder_of_runs(tiny_run, tmp_path):
+    code, _, _ = tiny_run("name=../../evil", "test=false", "trainer.limit_train_batches=1")
+    assert code == 0 and len(list((tmp_path / "runs").glob("*/*/report.json"))) == 1
+
+
+def test_a_failing_job_of_a_sweep_leaves_its_reason_in_its_log(tiny_run, tmp_path):
+    code, _, _ = tiny_run("-m", "optimizer.lr=1e-2,-1,1e-3", "test=false", "trainer.limit_train_batches=2")
+    assert code == 1
+    logs = {p.parent.name[0]: p.read_text() for p in tmp_path.glob("multirun/*/*/train.log")}
+    assert "Invalid learning rate: -1" in logs["1"]
+    assert {p.parent.name[0] for p in tmp_path.glob("multirun/*/*/report.json")} == {"0", "2"}
+
+
 def test_a_failed_run_says_so_in_its_report(tiny_run, monkeypatch):
     from hotloop.tasks.translation import TranslationTask
 

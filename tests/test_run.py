@@ -1,9 +1,11 @@
 """Whole runs of the tiny model in this process: what lands in the folder, and mistakes told before training."""
 
+import csv
+
 import pytest
 
 from hotloop.errors import UserError
-from tests.conftest import ROOT, compose_config, made_pairs, write_bitext
+from tests.conftest import ROOT, TINY, compose_config, made_pairs, write_bitext
 
 
 def test_a_run_leaves_report_checkpoints_and_the_value_that_was_monitored(train_tiny):
@@ -92,12 +94,100 @@ def refused(train_tiny, *overrides: str, **options) -> str:
         ("compile=maybe", "compile='maybe'"),
         ("ckpt_path=/nowhere/x.ckpt", "there is no file /nowhere/x.ckpt"),
         ("ckpt_path=last", "no run below"),
+        ("trainer.gradient_clip_val=0", "trainer.gradient_clip_val=0: expected a number above 0"),
+        ("trainer.gradient_clip_val=-1", "trainer.gradient_clip_val=-1"),
+        ("trainer.accumulate_grad_batches=0", "trainer.accumulate_grad_batches=0"),
+        ("trainer.check_val_every_n_epoch=0", "trainer.check_val_every_n_epoch=0"),
+        ("trainer.val_check_interval=1000", "val_check_interval"),
+        ("trainer.limit_train_batches=0.0001", "limit_train_batches"),
+        ("trainer.limit_val_batches=0", "monitor=val/loss needs validation"),
+        ("trainer.devices=0", "trainer: "),
+        ("strategy=fsdp", "trainer: "),
+        ("precision=transformer-engine", "trainer: "),
+        ("optimizer.lr=inf", "optimizer.lr=inf"),
+        ("optimizer.lr=null", "optimizer.lr=None: expected"),
+        ("optimizer.betas=[0.9]", "optimizer: "),
+        ("task.length_penalty=-1", "length_penalty = -1"),
+        ("task.length_penalty=inf", "length_penalty = inf"),
+        ("task.max_length=1000000000", "max_length = 1000000000"),
+        ("mode=max", "mode=max: the best val/loss is the min"),
+        ("+callbacks.foo=1", "callbacks.foo=1: expected a group of options"),
+        ("+foo=1", "foo: no such key"),
+        ("~compile", "compile was taken out"),
+        ("~matmul_precision", "matmul_precision was taken out"),
+        ("~trainer.max_steps", "trainer.max_steps was taken out"),
+        ("~model._target_", "model._target_: None is refused"),
+        ("run_dir=null", "run_dir=None: expected a text"),
+        ("test=1", "test=1: expected true or false"),
+        ("model._target_=hotloop.errors.UserError", "is not a Module"),
+        ("model._target_=hotloop.models.seq2seq.Encoder", "cannot import"),
+        ("callbacks.report._target_=torch.optim.SGD", "is not a Callback"),
+        ("allow_targets=x", "allow_targets='x': expected a list"),
         ("callbacks.report._target_=os.system", "refused"),
         ("model._target_=torch.load", "refused"),
     ],
 )
 def test_a_wrong_value_is_refused_in_one_line_that_names_it(train_tiny, override, expected):
     assert expected in refused(train_tiny, override)
+
+
+def test_sizes_beyond_the_memory_are_told(train_tiny):
+    assert "too large for the memory" in refused(train_tiny, "model.hidden=1000000")
+
+
+@pytest.mark.parametrize("monitor", ["val/bleu", "val/chrf"])
+def test_a_metric_that_should_rise_is_best_when_high(train_tiny, monitor):
+    run = train_tiny(f"monitor={monitor}", "trainer.max_epochs=4", "optimizer.lr=1e-2", "logger=csv")
+    rows = list(csv.DictReader((run.folder / "csv" / "metrics.csv").open()))
+    values = [float(row[monitor]) for row in rows if row[monitor]]
+    assert len(set(values)) > 1 and run.value == pytest.approx(max(values), rel=1e-5)
+
+
+def test_a_metric_that_is_not_measured_each_time_cannot_be_monitored(train_tiny):
+    assert "needs task.decode_every=1" in refused(train_tiny, "monitor=val/bleu", "task.decode_every=0")
+
+
+@pytest.mark.parametrize(
+    "override",
+    [
+        "callbacks=none",
+        "callbacks.report=null",
+        "callbacks.checkpoint=null",
+        "callbacks.last=null",
+        "callbacks.random_state=null",
+    ],
+)
+def test_what_watches_can_be_left_out(train_tiny, override, tmp_path):
+    options = tuple(o for o in TINY if not (override == "callbacks=none" and o.startswith("callbacks")))
+    train_tiny(*options, override, "trainer.limit_train_batches=2", "test=true", tiny=())
+    assert not any("=" in path.name for path in (tmp_path / "run").rglob("*.ckpt"))
+
+
+def test_a_run_that_diverges_stops_and_says_so(train_tiny):
+    message = refused(
+        train_tiny, "optimizer=sgd", "optimizer.lr=1e30", "trainer.gradient_clip_val=null", "trainer.max_epochs=5"
+    )
+    assert "the run has diverged" in message and "optimizer.lr" in message
+
+
+@pytest.mark.parametrize(
+    "override",
+    ["trainer.enable_progress_bar=false", "trainer.enable_checkpointing=false", "trainer.fast_dev_run=true"],
+)
+def test_switches_of_the_trainer_get_along_with_the_callbacks(train_tiny, override):
+    train_tiny(override, "trainer.limit_train_batches=2", "test=true")
+
+
+def test_without_a_test_set_the_test_is_left_out(train_tiny):
+    run = train_tiny("data.corpus.test=null", "data.test_size=0", "test=true")
+    assert not any(name.startswith("test/") for name in run.report["metrics"])
+
+
+def test_without_a_validation_set_another_monitor_is_asked_for(train_tiny):
+    without = ("data.corpus.valid=null", "data.valid_size=0")
+    assert "needs a validation set" in refused(train_tiny, *without)
+    run = train_tiny(*without, "monitor=train/loss_epoch", folder="second")
+    assert run.report["best_checkpoint"]
 
 
 def test_an_endless_run_needs_a_schedule_without_an_end(train_tiny):

@@ -163,9 +163,7 @@ def check_monitor(settings: Mapping[str, Any]) -> None:
     if known and settings["mode"] != known[monitor]:
         raise UserError(f"mode={settings['mode']}: the best {monitor} is the {known[monitor]}; leave mode=auto")
     if monitor.startswith("val/") and settings["trainer"].get("limit_val_batches") == 0:
-        raise UserError(
-            f"monitor={monitor} is never measured with trainer.limit_val_batches=0: monitor=train/loss_epoch"
-        )
+        raise UserError(f"monitor={monitor} needs validation: trainer.limit_val_batches above 0, or {TRAIN_LOSS}")
     if monitor in ("val/bleu", "val/chrf") and settings["task"].get("decode_every", 1) != 1:
         raise UserError(f"monitor={monitor} needs task.decode_every=1: it has to be measured at every validation")
 

@@ -7,6 +7,7 @@ the nearest valid names.
 
 import difflib
 import inspect
+import logging
 import types
 import typing
 from collections.abc import Iterable, Iterator, Mapping
@@ -70,9 +71,10 @@ def find_target(name: Any, key: str, allowed: Iterable[str] = ()) -> Any:
             "Add your own package with allow_targets=[my_package]"
         )
     try:
+        logging.getLogger("hydra.utils").setLevel(logging.CRITICAL)  # it would tell the same in three lines
         found = get_object(name)
     except Exception as error:
-        raise UserError(f"{key}._target_: cannot import {name}: {error}") from error
+        raise UserError(f"{key}._target_: cannot import {name}: {' '.join(str(error).split())}") from error
     # The path may lead through a module to something else (….os.system), so ask the object itself.
     if not callable(found) or not listed(getattr(found, "__module__", "") or ""):
         raise UserError(f"{key}._target_: {name} is refused: it is no class or function of {', '.join(packages)}")
@@ -207,7 +209,7 @@ def fits(value: Any, hint: Any) -> bool:
         if plain.__module__ == "pathlib":
             return isinstance(value, str)
         # An object (a logger, a strategy): no number or text can be one.
-        return not isinstance(value, (bool, int, float, str)) or plain is object
+        return plain is object or not isinstance(value, (bool, int, float, str, type(None)))
     return True
 
 

@@ -33,6 +33,9 @@ from hotloop.optim import build_optimizer
 
 log = logging.getLogger(__name__)
 
+# Switches of the Trainer, each with the kind of callback that it concerns.
+LIGHTNINGS_OWN = {"enable_progress_bar": pl.callbacks.ProgressBar, "enable_checkpointing": pl.callbacks.ModelCheckpoint}
+
 
 def train(config: Any) -> float | None:
     """Train, test the best checkpoint, and say what came out.
@@ -217,8 +220,7 @@ def build_callbacks(settings: dict[str, Any]) -> list[pl.Callback]:
         more = {key: value for key, value in given.items() if key in takes and key not in node}
         built.append(build(node, f"callbacks.{name}", allowed=settings["allow_targets"], **more))
     # Lightning refuses a callback of a kind that the Trainer was told to do without.
-    unwanted = {"enable_progress_bar": pl.callbacks.ProgressBar, "enable_checkpointing": pl.callbacks.ModelCheckpoint}
-    kinds = tuple(kind for key, kind in unwanted.items() if settings["trainer"][key] is False)
+    kinds = tuple(kind for key, kind in LIGHTNINGS_OWN.items() if settings["trainer"].get(key) is False)
     return [callback for callback in built if not isinstance(callback, kinds)]
 
 
@@ -229,8 +231,10 @@ def build_trainer(settings: dict[str, Any], *, callbacks: list[pl.Callback]) -> 
         if node is not None
     ]
     node = {"_target_": "lightning.pytorch.Trainer", **settings["trainer"]}
-    if node["enable_progress_bar"] is None:  # Lightning would add a bar of its own
-        node["enable_progress_bar"] = any(isinstance(callback, pl.callbacks.ProgressBar) for callback in callbacks)
+    # Where nothing of the kind is asked for, Lightning would add its own.
+    for key, kind in LIGHTNINGS_OWN.items():
+        if node.get(key) is None:
+            node[key] = any(isinstance(callback, kind) for callback in callbacks)
     return build(node, "trainer", logger=loggers or False, callbacks=callbacks)
 
 

@@ -109,6 +109,38 @@ def test_e15_another_model_is_refused(train_tiny):
         train_tiny(*LONG, "model.hidden=48", f"ckpt_path='{first.last}'", folder="second")
 
 
+def test_e15_options_that_the_checkpoint_would_outvote_are_refused(train_tiny):
+    first = train_tiny(*LONG, "trainer.max_epochs=1", folder="first")
+    for override, told in (
+        ("optimizer.lr=5e-4", r"optimizer\.lr 0\.003 → 0\.0005"),
+        ("optimizer.weight_decay=0.1", r"optimizer\.weight_decay"),
+        ("optimizer=sgd", r"optimizer\._target_"),
+    ):
+        with pytest.raises(UserError, match=told):
+            train_tiny(*LONG, override, f"ckpt_path='{first.last}'", folder="second")
+
+
+@pytest.mark.parametrize(
+    "override", ["data.lowercase=true", "data.tokenizer.vocabulary_size=30", "data.tokenizer.kind=bpe"]
+)
+def test_e15_other_text_than_the_checkpoint_knows_is_refused(train_tiny, override):
+    first = train_tiny(*LONG, "trainer.max_epochs=1", "data.tokenizer.vocabulary_size=44", folder="first")
+    with pytest.raises(UserError, match="was trained with another"):
+        train_tiny(*LONG, "data.tokenizer.vocabulary_size=44", override, f"ckpt_path='{first.last}'", folder="second")
+
+
+def test_e15_a_finished_run_says_that_nothing_is_left(train_tiny):
+    first = train_tiny(*LONG, "trainer.max_epochs=1", folder="first")
+    with pytest.raises(UserError, match="already finished 1 epochs"):
+        train_tiny(*LONG, "trainer.max_epochs=1", f"ckpt_path='{first.last}'", folder="second")
+
+
+def test_e15_weights_alone_cannot_be_continued(train_tiny):
+    first = train_tiny(*LONG, "trainer.max_epochs=1", "callbacks.last.save_weights_only=true", folder="first")
+    with pytest.raises(UserError, match="holds weights only"):
+        train_tiny(*LONG, f"ckpt_path='{first.last}'", folder="second")
+
+
 def test_e16_a_checkpoint_is_plain_data_and_builds_its_model_alone(train_tiny, tmp_path, monkeypatch):
     run = train_tiny("test=true")
     content = torch.load(run.last, weights_only=True)

@@ -127,6 +127,40 @@ def test_e33_nothing_in_the_project_unpickles_or_loads_yaml_unsafely():
         assert not [mark for mark in unsafe if mark in text], path
 
 
+def test_e33_damaged_bytes_are_noticed(train_tiny):
+    run = train_tiny()
+    content = bytearray(run.last.read_bytes())
+    middle = len(content) // 2
+    content[middle : middle + 200] = bytes(255 - byte for byte in content[middle : middle + 200])
+    run.last.write_bytes(content)
+    with pytest.raises(UserError, match="damaged"):
+        checkpoint.read_checkpoint(run.last)
+
+
+def test_e33_weights_that_are_not_numbers_are_told(train_tiny):
+    from hotloop.inference import load_translation
+
+    run = train_tiny()
+    content = torch.load(run.last, weights_only=True)
+    name = next(iter(content["state_dict"]))
+    content["state_dict"][name][0] = float("nan")
+    torch.save(content, run.last)
+    with pytest.raises(UserError, match=f"{name} holds NaN"):
+        load_translation(run.last)
+
+
+@pytest.mark.parametrize(("key", "value"), [("model", "x"), ("model", []), ("task", []), ("data", "x"), ("data", {})])
+def test_e33_a_damaged_description_is_told(train_tiny, key, value):
+    from hotloop.inference import load_translation
+
+    run = train_tiny()
+    content = torch.load(run.last, weights_only=True)
+    content["hotloop"][key] = value
+    torch.save(content, run.last)
+    with pytest.raises(UserError, match=r"damaged|no tokenisers"):
+        load_translation(run.last)
+
+
 def test_e03_a_tokeniser_of_another_size_than_the_model_is_told(train_tiny):
     from hotloop.inference import load_translation
 

@@ -3,17 +3,22 @@
 import logging
 import os
 import signal
+import warnings
+from collections.abc import Callable
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
-from lightning.pytorch import Trainer
+from lightning.pytorch import LightningModule, Trainer
 
 from hotloop.data.text.batch import Batch
 from hotloop.data.text.bitext import BitextDataModule
-from hotloop.data.text.corpora import BitextFolder
+from hotloop.data.text.corpora import BitextFolder, Corpus
 from hotloop.data.text.dataset import BitextDataset
+from hotloop.data.text.europarl import Europarl
+from hotloop.data.text.parliament.corpus import Parliament
 from hotloop.errors import UserError
 from hotloop.vocabulary import BOS, EOS, PAD
 
@@ -100,6 +105,106 @@ def test_splits_that_do_not_exist(corpus: Path) -> None:
         data.texts("train")
 
 
+def test_splits_are_those_that_exist(corpus: Path) -> None:
+    assert ready(corpus).splits() == ("train", "valid", "test")
+    assert ready(corpus, valid=None, valid_size=0).splits() == ("train", "test")
+    alone = ready(corpus, valid=None, test=None, valid_size=0, test_size=0)
+    assert alone.splits() == ("train",)
+    assert alone.saved()["texts"] == {}
+    with pytest.raises(RuntimeError, match=r"setup\(\)"):
+        module(corpus).splits()
+
+
+class Watcher(LightningModule):
+    """Notes the sample numbers of every step."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.weight = torch.nn.Parameter(torch.zeros(1))
+        self.seen: dict[str, list[list[int]]] = {"train": [], "valid": [], "test": []}
+
+    def training_step(self, batch: Batch, step: int) -> torch.Tensor:
+        self.seen["train"].append(batch.ids.tolist())
+        return self.weight.sum()
+
+    def validation_step(self, batch: Batch, step: int) -> None:
+        self.seen["valid"].append(batch.ids.tolist())
+
+    def test_step(self, batch: Batch, step: int) -> None:
+        self.seen["test"].append(batch.ids.tolist())
+
+    def configure_optimizers(self) -> Any:
+        return torch.optim.SGD(self.parameters(), lr=0.1)
+
+
+def trainer(**options: Any) -> Trainer:
+    return Trainer(
+        accelerator="cpu", max_epochs=3, logger=False, enable_checkpointing=False, enable_progress_bar=False,
+        enable_model_summary=False, use_distributed_sampler=False, num_sanity_val_steps=0, **options,
+    )  # fmt: skip
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_training_without_validation(corpus: Path) -> None:
+    watcher = Watcher()
+    trainer().fit(watcher, datamodule=module(corpus, valid=None, test=None, valid_size=0, test_size=0))
+    assert len(watcher.seen["train"]) == 3 * 12
+    assert not watcher.seen["valid"]
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize(("overfit", "train", "valid"), [(3, 3, 2), (1, 1, 1), (0.5, 6, 1), (1.0, 12, 2)])
+@pytest.mark.parametrize("options", [{}, {"num_workers": 1}, {"max_tokens": 90, "eval_batch_size": 8}])
+def test_overfitting_sees_the_same_batches_in_every_epoch(
+    corpus: Path, overfit: float, train: int, valid: int, options: dict[str, Any], caplog: pytest.LogCaptureFixture
+) -> None:
+    data, watcher = module(corpus, **options), Watcher()
+    run = trainer(overfit_batches=overfit)
+    run.fit(watcher, datamodule=data)
+    run.test(watcher, datamodule=data, verbose=False)
+    seen = watcher.seen["train"]
+    steps = len(seen) // 3
+    assert seen[:steps] == seen[steps : 2 * steps] == seen[2 * steps :]
+    samples = list(chain(*seen[:steps]))
+    assert len(samples) == len(set(samples))
+    if "max_tokens" not in options:
+        assert (steps, len(watcher.seen["valid"]) // 3) == (train, valid)
+        assert all(len(batch) in (8, 90 % 8) for batch in seen)
+    assert sorted(chain(*watcher.seen["test"])) == list(range(7))
+
+
+def test_lightning_leaves_the_batches_of_overfitting_alone(corpus: Path) -> None:
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        trainer(overfit_batches=2).fit(Watcher(), datamodule=module(corpus))
+    assert not [w for w in told if "dataloader shuffling" in str(w.message)]
+
+
+def test_what_the_user_should_know_is_told_at_every_run(
+    corpus: Path, write_split: Any, caplog: pytest.LogCaptureFixture
+) -> None:
+    write_split("valid", ["a", "mot " * 1_200], ["a", "b"])
+    for _ in range(2):
+        caplog.clear()
+        ready(corpus)
+        assert caplog.text.count("valid.fr, line 2: 1 source line(s) of more than 1,000 tokens") == 1
+
+
+@pytest.mark.parametrize("where", ["/dev/null/x", "/proc/foo", "n" * 300, "file", "file/x"])
+@pytest.mark.parametrize("kind", ["folder", "parliament", "europarl", "europarl_download"])
+def test_data_folders_that_cannot_be_are_told(tmp_path: Path, monkeypatch: Any, where: str, kind: str) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("file").touch()
+    corpora: dict[str, Callable[[], Corpus]] = {
+        "folder": lambda: BitextFolder(dir=where),
+        "parliament": lambda: Parliament(pairs=100, valid=1, test=1, dir=where),
+        "europarl": lambda: Europarl(dir=where, download=False),
+        "europarl_download": lambda: Europarl(dir=where, url="http://127.0.0.1:9/x.tgz"),
+    }
+    with pytest.raises(UserError, match=r"data\.dir|no train files"):
+        BitextDataModule(corpus=corpora[kind](), cache_dir=tmp_path / "cache").prepare_data()
+
+
 def test_limits_of_training_and_evaluation(corpus: Path) -> None:
     def largest(loader: Any) -> int:
         return max(len(batch) for batch in loader)
@@ -152,6 +257,7 @@ def test_starting_an_epoch_takes_nothing_from_the_global_generator(corpus: Path,
         ({"prepare_workers": 0}, "data.prepare_workers"),
         ({"tokenizer": {"vocab_size": 9}}, "data.tokenizer has no option 'vocab_size'; did you mean vocabulary_size"),
         ({"tokenizer": {"kind": "bp"}}, "data.tokenizer.kind"),
+        ({"tokenizer": {"shared": "no"}}, "data.tokenizer.shared"),
         ({"filters": {"max_len": 9}}, "data.filters has no option 'max_len'; did you mean max_length"),
     ],
 )

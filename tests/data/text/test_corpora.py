@@ -76,6 +76,9 @@ def test_options_are_checked() -> None:
         ("both 'en'", {"src_lang": "en"}),
         ("'csv'", {"format": "csv"}),
         ("'fr'", {"columns": "fr"}),
+        ("'en' twice", {"columns": ["en", "en"]}),
+        ("2 twice", {"columns": [2, 2]}),
+        ("parallel has no columns", {"columns": [1, 2], "format": "parallel"}),
         ("train", {"train": ""}),
     ):
         with pytest.raises(UserError, match=message):

@@ -88,15 +88,34 @@ def test_the_last_line_needs_no_line_feed(tmp_path: Path, content: bytes, lines:
 @pytest.mark.parametrize(
     ("content", "line", "hint"),
     [
-        ("bon\nété\n".encode("latin-1"), 2, "iconv"),
-        ("été\n".encode("utf-16"), 1, "UTF-16"),
+        ("bon\nété\n".encode("latin-1"), 2, "-f LATIN1 "),
+        ("bon\nl’été\n".encode("cp1252"), 2, "-f CP1252 "),
+        ("été\n".encode("utf-16"), 1, "-f UTF-16 "),
+        ("été\n".encode("utf-16-be"), 1, "-f UTF-16BE "),
+        ("l'été dernier\n".encode("utf-16-le"), 1, "-f UTF-16LE "),
+        ("bonjour\n".encode("utf-16-be"), 1, "-f UTF-16BE "),
+        ("été\n".encode("utf-32"), 1, "-f UTF-32 "),
+        (b"\x00\x00\xfe\xff" + "bon\n".encode("utf-32-be"), 1, "-f UTF-32 "),
+        ("bon\nété".encode()[:-1], 2, "ends inside a character"),
+        ("bon\nété €".encode()[:-2], 2, "ends inside a character"),
         (b"a\nb\n\xed\xa0\x80\n", 3, "not UTF-8"),
     ],
 )
-def test_other_encodings_name_file_and_line(tmp_path: Path, content: bytes, line: int, hint: str) -> None:
+def test_other_encodings_are_told_with_the_advice_that_fits(
+    tmp_path: Path, content: bytes, line: int, hint: str
+) -> None:
     path = tmp_path / "train.fr"
     path.write_bytes(content)
-    with pytest.raises(UserError, match=f"train.fr, line {line}: .*{hint}"):
+    with pytest.raises(UserError, match=f"train.fr, line {line}: .*{hint}") as told:
+        list(read_lines(path))
+    assert str(told.value).count("iconv") == 1
+
+
+@pytest.mark.parametrize("content", [b"a\rb\rc\r", b"a\rb\rc", b"\xef\xbb\xbfa\rb", "été\rmai".encode("latin-1")])
+def test_lines_that_end_with_cr_alone_are_told(tmp_path: Path, content: bytes) -> None:
+    path = tmp_path / "train.fr"
+    path.write_bytes(content)
+    with pytest.raises(UserError, match=r"train\.fr: the lines end with CR alone .*: tr '\\r' '\\n' <"):
         list(read_lines(path))
 
 

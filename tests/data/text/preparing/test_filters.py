@@ -60,7 +60,7 @@ def test_the_line_for_the_log() -> None:
 def test_nothing_left_is_told_with_the_reasons() -> None:
     with pytest.raises(UserError, match=r"a and b: 3 of 3 pairs dropped \(empty 2, too long 1\)"):
         check_anything_left({"empty": 2, "long": 1}, 3, "a and b")
-    with pytest.raises(UserError, match="a and b is empty"):
+    with pytest.raises(UserError, match=r"no training pairs in a and b$"):
         check_anything_left({}, 0, "a and b")
     check_anything_left({"empty": 2}, 3, "a and b")
 
@@ -106,6 +106,19 @@ def test_a_sentence_too_frequent_for_the_split_is_passed_over() -> None:
     source = hashes(*[1] * 50, 2, 3, 4, 5)
     role = roles(source, np.arange(54).astype(np.uint64), off_training={"valid": 3})[0]
     assert role == [1] * 50 + [2, 2, 2, 1]
+
+
+def test_a_split_that_cannot_be_filled_is_told_and_an_empty_one_refused() -> None:
+    same, pair = hashes(*[1] * 50, 2, 3), np.arange(52).astype(np.uint64)
+    result = assign_roles(same, pair, held_out=hashes(), filters=Filters(), off_training={"valid": 4})
+    assert result.count("valid") == 2
+    assert len(result.warnings) == 1
+    assert "2 of the 4 pairs that data.valid_size asks for" in result.warnings[0]
+    assert "off the 52 training pairs" in result.warnings[0]
+    for split, wanted in (("valid", {"valid": 4}), ("test", {"valid": 2, "test": 10})):
+        with pytest.raises(UserError, match=rf"^0 of the \d+ pairs that data\.{split}_size .* data\.{split}_size=0 "):
+            roles(same if split == "test" else hashes(*[1] * 52), pair, off_training=wanted)
+    assert not assign_roles(same, pair, held_out=hashes(), filters=Filters(), off_training={"valid": 2}).warnings
 
 
 def test_a_split_that_takes_everything_is_refused() -> None:

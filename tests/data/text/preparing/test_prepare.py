@@ -6,6 +6,7 @@ import logging
 import lzma
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import threading
@@ -21,6 +22,7 @@ import pytest
 from hotloop.data.text.corpora import BitextFolder
 from hotloop.data.text.preparing.filters import Filters
 from hotloop.data.text.preparing.prepare import PreparedCorpus, prepare
+from hotloop.data.text.preparing.processes import one_interrupt, worker_processes
 from hotloop.data.text.preparing.recipe import Recipe
 from hotloop.data.text.tokenizer import TokenizerOptions
 from hotloop.errors import UserError
@@ -206,6 +208,139 @@ def test_killing_a_build_leaves_no_process_and_nothing_in_the_way(write_split: W
     assert not list((tmp_path / "cache").glob("*.building"))
 
 
+@pytest.mark.parametrize("moment", ["first", "working"])
+def test_two_interrupts_end_a_build_and_leave_nothing(write_split: WriteSplit, tmp_path: Path, moment: str) -> None:
+    lines = [f"mot{n % 97} {'mot ' * 20} {n}" for n in range(60_000)]
+    folder = write_split("train", lines, lines)
+    program = (
+        "import sys; from pathlib import Path;"
+        "from hotloop.data.text.corpora import BitextFolder; from hotloop.data.text.preparing.recipe import Recipe;"
+        "from hotloop.data.text.preparing.prepare import prepare;"
+        "f = BitextFolder(dir=sys.argv[1], valid=None, test=None).files();"
+        "prepare(Recipe(files=f, src_lang='fr', tgt_lang='en'), Path(sys.argv[2]), workers=2)"
+    )
+    child = subprocess.Popen(
+        [sys.executable, "-c", program, str(folder), str(tmp_path / "cache")],
+        start_new_session=True, stderr=subprocess.DEVNULL,
+    )  # fmt: skip
+    parent, processes = psutil.Process(child.pid), []
+    deadline = time.monotonic() + 60
+    try:
+        while time.monotonic() < deadline:  # until the first worker is there, or lines have come back
+            processes = parent.children(recursive=True)
+            written = [path for path in (tmp_path / "cache").glob("*.building/all.target.txt") if path.stat().st_size]
+            if written if moment == "working" else len(processes) >= 2:
+                break
+            time.sleep(0.005)
+        for _ in range(2):  # as a terminal does: to the whole group
+            os.killpg(child.pid, signal.SIGINT)
+            time.sleep(0.02)
+        child.wait(timeout=60)
+    finally:
+        if child.poll() is None:
+            os.killpg(child.pid, signal.SIGKILL)
+    assert len(processes) >= 2
+    assert child.returncode in (1, 130, -signal.SIGINT)
+    _, alive = psutil.wait_procs(processes, timeout=20)
+    assert not alive
+    assert not list((tmp_path / "cache").glob("*.building"))
+
+
+def test_another_handler_of_interrupts_stays() -> None:
+    mine = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        with one_interrupt():
+            assert signal.getsignal(signal.SIGINT) is signal.SIG_IGN
+        assert signal.getsignal(signal.SIGINT) is signal.SIG_IGN
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+        with pytest.raises(KeyboardInterrupt), one_interrupt():
+            try:
+                signal.raise_signal(signal.SIGINT)
+            finally:
+                signal.raise_signal(signal.SIGINT)  # ignored: the clean-up goes on
+        assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    finally:
+        signal.signal(signal.SIGINT, mine)
+
+
+def test_an_error_ends_busy_workers_at_once() -> None:
+    with pytest.raises(ZeroDivisionError), worker_processes(2) as executor:
+        for _ in range(4):
+            executor.submit(time.sleep, 600)
+        while not executor._processes:
+            time.sleep(0.01)
+        found = [psutil.Process(pid) for pid in executor._processes]
+        _ = 1 / 0
+    assert found
+    assert not psutil.wait_procs(found, timeout=20)[1]
+
+
+def test_long_lines_are_told_with_file_and_line(write_split: WriteSplit, tmp_path: Path) -> None:
+    short, long = [f"le chat {n}" for n in range(12)], "mot " * 1_500
+    folder = write_split("train", [*short, f"x {long}"], [*short, long])
+    write_split("valid", ["a", "b", long, *"c" * 6_000, f"{long} d"], ["a"] * 6_004)
+    write_split("test", ["a", "b"], ["a", long])
+    prepared = prepare(recipe(folder, filters=Filters(max_length=None)), tmp_path / "cache")
+    told = {text.split(":")[0]: text for text in prepared.warnings}
+    assert set(told) == {"training set", "valid.fr, line 3, 6,004", "test.en, line 2"}
+    assert "2 source line(s) of more than 1,000 tokens, the longest 1,502" in told["valid.fr, line 3, 6,004"]
+    assert "task.max_length" in told["valid.fr, line 3, 6,004"]
+    assert "data.filters.max_length" in told["training set"]
+    assert prepared.pairs == {"train": 13, "valid": 6_004, "test": 2}
+    again = prepare(recipe(folder, filters=Filters(max_length=None)), tmp_path / "cache")
+    assert again.warnings == prepared.warnings  # from the cache too
+
+
+def test_the_line_of_a_table_counts_its_header(tmp_path: Path) -> None:
+    rows = ["fr\ten", "a\tb", "mot " * 1_500 + "\tx"]
+    for name, lines in (("train", ["fr\ten", "a\tb"]), ("valid", rows)):
+        (tmp_path / f"{name}.tsv").write_text("\n".join(lines))
+    files = BitextFolder(dir=tmp_path, test=None, columns=("fr", "en")).files()
+    keep = Filters(leaks="keep")
+    made = Recipe(files=files, src_lang="fr", tgt_lang="en", test_size=0, tokenizer=WORDS, filters=keep)
+    assert prepare(made, tmp_path / "cache").warnings[0].startswith("valid.tsv, line 3: 1 source line(s)")
+
+
+def test_splits_from_training_that_cannot_be_filled(write_split: WriteSplit, tmp_path: Path) -> None:
+    folder = write_split("train", ["le chat"] * 30 + ["a", "b"], [f"the cat {n}" for n in range(32)])
+    prepared = prepare(recipe(folder, valid=None, test=None, valid_size=5, test_size=0), tmp_path / "cache")
+    assert prepared.pairs == {"train": 30, "valid": 2}
+    assert "2 of the 5 pairs that data.valid_size asks for" in prepared.warnings[0]
+    write_split("train", ["le chat"] * 30, [f"the cat {n}" for n in range(30)])
+    with pytest.raises(UserError, match=r"0 of the 5 pairs that data\.valid_size asks for"):
+        prepare(recipe(folder, valid=None, test=None, valid_size=5, test_size=0), tmp_path / "cache")
+
+
+@pytest.mark.parametrize("where", ["/dev/null/x", "/dev/null/x/y", "/proc/foo", "file", "file/x", "n" * 300])
+def test_a_cache_folder_that_cannot_be_is_told(corpus: Path, tmp_path: Path, monkeypatch: Any, where: str) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("file").touch()
+    with pytest.raises(UserError, match=r"cannot make the folder data\.cache_dir="):
+        prepare(recipe(corpus), Path(where))
+
+
+@pytest.mark.parametrize("call", ["write_json", "FileLock", "content_hash"])
+def test_a_cache_folder_that_cannot_be_written_to_is_told(
+    corpus: Path, tmp_path: Path, monkeypatch: Any, call: str
+) -> None:
+    def refused(path: Any, *_: Any, memo: Path = tmp_path / "cache" / "x", **__: Any) -> None:
+        raise PermissionError(13, "Permission denied", str(memo))
+
+    place = {"write_json": "store", "FileLock": "prepare", "content_hash": "recipe"}[call]
+    monkeypatch.setattr(f"hotloop.data.text.preparing.{place}.{call}", refused)
+    with pytest.raises(UserError, match=r"cannot write to data\.cache_dir=.*Permission denied"):
+        prepare(recipe(corpus), tmp_path / "cache")
+
+
+def test_errors_of_other_files_keep_their_place(corpus: Path, tmp_path: Path, monkeypatch: Any) -> None:
+    def gone(*_: Any) -> None:
+        raise FileNotFoundError(2, "No such file", "/elsewhere")
+
+    monkeypatch.setattr("hotloop.data.text.preparing.prepare.build", gone)
+    with pytest.raises(FileNotFoundError):
+        prepare(recipe(corpus), tmp_path / "cache")
+
+
 def test_a_failed_build_leaves_nothing_that_looks_finished(corpus: Path, tmp_path: Path) -> None:
     with open(corpus / "train.en", "ab") as file:
         file.write(b"\xff\n")
@@ -319,7 +454,7 @@ def test_the_drops_are_one_line_of_the_log(
 @pytest.mark.parametrize(
     ("train", "message"),
     [
-        (([], []), r"no training pairs: .*train\.fr and .*train\.en is empty"),
+        (([], []), r"there are no training pairs in .*train\.fr and .*train\.en$"),
         ((["", " "], ["a", "b"]), r"no training pairs are left of .*: 2 of 2 pairs dropped \(empty\)"),
         ((["le chien"], ["x"]), r"1 of 1 pairs dropped \(source also in valid or test\)"),
     ],

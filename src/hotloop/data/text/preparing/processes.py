@@ -9,7 +9,7 @@ import signal
 import threading
 from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from multiprocessing.context import SpawnContext
 from types import FrameType
 from typing import Any
@@ -31,7 +31,8 @@ def worker_processes(count: int) -> Iterator[ProcessPoolExecutor]:
         # As long as this process holds these ends too, the executor's threads wait for the dead to read and to write.
         executor._call_queue._reader.close()  # type: ignore[attr-defined]
         executor._result_queue._writer.close()  # type: ignore[attr-defined]
-        executor.shutdown(cancel_futures=True)
+        with suppress(RuntimeError):  # interrupted so early that its thread cannot be waited for yet
+            executor.shutdown(cancel_futures=True)
         raise
 
 
