@@ -239,3 +239,8 @@ def test_every_experiment_trains_on_small_data(train_tiny, tmp_path, experiment)
 def test_every_option_of_every_group_composes(group):
     for path in sorted((ROOT / "conf" / group).glob("[!_]*.yaml")):
         assert compose_config(f"{group}={path.stem}") is not None
+
+
+def test_experiments_and_debug_options_outrank_the_defaults():
+    assert compose_config("debug=overfit", "name=x", "run_dir=x").test is False
+    assert compose_config("experiment=europarl_seq2seq").trainer.max_epochs == 15

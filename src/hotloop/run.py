@@ -156,6 +156,7 @@ def quieten_libraries() -> None:
     warnings.filterwarnings("ignore", message=".*LeafSpec.*is deprecated.*")
     warnings.filterwarnings("ignore", message=".*does not have many workers.*")
     warnings.filterwarnings("ignore", message=".*is smaller than the logging interval.*")
+    warnings.filterwarnings("ignore", message=".*across ranks is zero.*")
     # The samplers resume within an epoch by the data module's state, which this check does not know of.
     warnings.filterwarnings("ignore", message=".*your dataloader is not resumable.*")
     warnings.filterwarnings("ignore", message=".*Checkpoint directory .* exists and is not empty.*")

@@ -30,7 +30,7 @@ def score_by_formula(module, state, value):
     if module.score == "scaled_dot":
         return state @ value / HIDDEN**0.5
     if module.score == "general":
-        return state @ module.key.weight @ value
+        return state @ module.key.weight @ value / len(state) ** 0.5
     joined = torch.cat((module.query.weight, module.key.weight), dim=1)  # the paper's W, acting on [h_t; h_s]
     return module.energy.weight[0] @ torch.tanh(joined @ torch.cat((state, value)))
 

@@ -40,10 +40,13 @@ class LuongAttention(nn.Module):
     ========== ================================ =============================
     dot        h_t . h_s                        no parameters
     scaled_dot h_t . h_s / sqrt(H)              no parameters
-    general    h_t . W h_s                      W (H, H)
+    general    h_t . W h_s / sqrt(H)            W (H, H)
     concat     v . tanh(W_q h_t + W_k h_s)      W_q, W_k (H, H), v (H)
     ========== ================================ =============================
 
+    The paper has no root under "general"; with it W stands for another matrix and the functions are the same, but
+    Adam's steps, which are of one size for every weight, no longer drive the softmax to 0 and 1 within an epoch.
+    "dot" has no weights to absorb a scale: it is the paper's, and learns badly at high learning rates.
     ("concat" is written v . tanh(W [h_t; h_s]) in the paper: the same with W cut in two.) W and W_k act on the
     source, hence once a sentence, in :meth:`remember`. Each row needs at least one real position.
     """
@@ -53,7 +56,7 @@ class LuongAttention(nn.Module):
         if score not in SCORES:
             raise ValueError(f"attention score {score!r}: choose one of {', '.join(SCORES)}")
         self.score = score
-        self.scale = hidden**-0.5 if score == "scaled_dot" else 1.0
+        self.scale = hidden**-0.5 if score in ("scaled_dot", "general") else 1.0
         if score in ("general", "concat"):
             self.key = nn.Linear(hidden, hidden, bias=False)
         if score == "concat":

@@ -29,8 +29,9 @@ def worker_processes(count: int) -> Iterator[ProcessPoolExecutor]:
             if process.pid is not None:
                 process.kill()
         # As long as this process holds these ends too, the executor's threads wait for the dead to read and to write.
-        executor._call_queue._reader.close()  # type: ignore[attr-defined]
-        executor._result_queue._writer.close()  # type: ignore[attr-defined]
+        for end in (executor._call_queue._reader, executor._result_queue._writer):  # type: ignore[attr-defined]
+            with suppress(OSError):  # one of those threads was closing it already
+                end.close()
         with suppress(RuntimeError):  # interrupted so early that its thread cannot be waited for yet
             executor.shutdown(cancel_futures=True)
         raise
