@@ -49,17 +49,19 @@ def test_e17_lengths_from_15_to_25_compile_a_few_times_only_and_give_the_same():
 
 @pytest.mark.slow
 def test_e17_a_compiled_run_can_be_continued_uncompiled_and_the_reverse(train_tiny):
-    compiled = train_tiny("compile=true", "trainer.limit_train_batches=4", folder="compiled")
-    plain = train_tiny("trainer.limit_train_batches=4", folder="plain")
+    # Compiled dropout draws other numbers, and Adam turns a rounding error into a step: neither is in question here.
+    common = (
+        *(f"model.{n}_dropout=0" for n in ("encoder_embedding", "encoder", "decoder_embedding", "decoder")),
+        "optimizer=sgd",
+        "trainer.limit_train_batches=4",
+    )
+    compiled = train_tiny(*common, "compile=true", folder="compiled")
+    plain = train_tiny(*common, folder="plain")
     one, other = (checkpoint.read_checkpoint(run.last)["state_dict"] for run in (compiled, plain))
     assert list(one) == list(other) and not any("_orig_mod" in name for name in one)
     for name, value in one.items():
-        torch.testing.assert_close(value, other[name], atol=1e-4, rtol=1e-3)
-    train_tiny("trainer.max_epochs=2", "trainer.limit_train_batches=4", f"ckpt_path='{compiled.last}'", folder="on1")
-    train_tiny(
-        "trainer.max_epochs=2",
-        "trainer.limit_train_batches=4",
-        "compile=true",
-        f"ckpt_path='{plain.last}'",
-        folder="on2",
-    )
+        torch.testing.assert_close(value, other[name], atol=1e-5, rtol=1e-4)
+    longer = (*common, "trainer.max_epochs=2")
+    first = train_tiny(*longer, f"ckpt_path='{compiled.last}'", folder="uncompiled after compiled")
+    second = train_tiny(*longer, "compile=true", f"ckpt_path='{plain.last}'", folder="compiled after uncompiled")
+    assert first.losses == pytest.approx(second.losses, abs=1e-4)
