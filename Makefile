@@ -41,8 +41,9 @@ format: $(READY)  ## mend style where it can be done by itself
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-tensorboard: $(READY)  ## look at the curves, pictures and translations of all runs
-	$(BIN)/tensorboard --logdir runs $(ARGS)
+LOGDIR ?= runs
+tensorboard: $(READY)  ## look at curves, pictures and translations of all runs (sweeps: LOGDIR=multirun)
+	$(BIN)/tensorboard --logdir $(LOGDIR) $(ARGS)
 
 bench: $(READY)  ## print the ratios of every file in benchmarks/ (ARGS=--quick for a short look)
 	@for file in benchmarks/*.py; do echo "== $$file"; $(BIN)/python $$file $(ARGS) || exit 1; done

@@ -1,9 +1,13 @@
 """Translate lines: python predict.py ckpt_path=FILE input=FILE output=FILE"""
 
+import sys
 from pathlib import Path
 from typing import Any
 
-from hotloop.doors import open_door
+try:
+    from hotloop.doors import open_door
+except ModuleNotFoundError as error:
+    sys.exit(f"{error}: run this with the Python that has hotloop, .venv/bin/python after make setup")
 
 
 def main(config: Any) -> None:

@@ -1,9 +1,13 @@
 """Train a model: python train.py model=seq2seq_attn data=europarl precision=16-mixed"""
 
+import sys
 from pathlib import Path
 from typing import Any
 
-from hotloop.doors import open_door
+try:
+    from hotloop.doors import open_door
+except ModuleNotFoundError as error:
+    sys.exit(f"{error}: run this with the Python that has hotloop, .venv/bin/python after make setup")
 
 
 def main(config: Any) -> float | None:

@@ -10,7 +10,17 @@ from hotloop import announce
     "override", ["ckpt_path=a b/c.ckpt", "x='y'", 'x="y"', "x=$HOME", "x=[1,2]", "x=a;b", "plain=1"]
 )
 def test_a_printed_command_comes_back_from_the_shell_as_it_was(override):
-    assert shlex.split(announce.command("train.py", override)) == ["python", "train.py", override]
+    assert shlex.split(announce.command("train.py", override))[1:] == ["train.py", override]
+
+
+def test_commands_name_the_python_that_runs_unless_it_is_activated(monkeypatch, tmp_path):
+    monkeypatch.setattr(announce.sys, "prefix", str(tmp_path / ".venv"))
+    monkeypatch.setattr(announce.sys, "base_prefix", "/usr")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("VIRTUAL_ENV", raising=False)
+    assert announce.command("train.py") == ".venv/bin/python train.py"
+    monkeypatch.setenv("VIRTUAL_ENV", str(tmp_path / ".venv"))
+    assert announce.command("train.py") == "python train.py"
 
 
 def test_resuming_keeps_the_overrides_and_the_seed_that_was_drawn():

@@ -61,7 +61,8 @@ def pasted(output: str, name: str) -> list[str]:
     """The arguments of a command that a run printed, as the shell would split them."""
     (line,) = [line for line in output.splitlines() if line.strip().startswith(f"{name} ")]
     words = shlex.split(line)
-    return words[words.index("python") + 2 :]
+    (script,) = [place for place, word in enumerate(words) if word.endswith(".py")]
+    return words[script + 1 :]
 
 
 def test_help_lists_groups_and_overrides(door):
@@ -241,6 +242,11 @@ def test_a_failing_job_of_a_sweep_leaves_its_reason_in_its_log(tiny_run, tmp_pat
     logs = {p.parent.name[0]: p.read_text() for p in tmp_path.glob("multirun/*/*/train.log")}
     assert "Invalid learning rate: -1" in logs["1"]
     assert {p.parent.name[0] for p in tmp_path.glob("multirun/*/*/report.json")} == {"0", "2"}
+
+
+def test_a_run_that_is_refused_leaves_no_folder(tiny_run, door, tmp_path):
+    code, _, _ = tiny_run("model.hidden=0")
+    assert code == 1 and not list((tmp_path / "runs").glob("*/*"))
 
 
 def test_a_failed_run_says_so_in_its_report(tiny_run, monkeypatch):

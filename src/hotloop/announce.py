@@ -1,8 +1,10 @@
 """What a run prints: at its start what it is about to do, at its end what came out and how to go on."""
 
 import logging
+import os
 import platform
 import shlex
+import sys
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -19,7 +21,15 @@ log = logging.getLogger(__name__)
 
 def command(script: str, *overrides: str) -> str:
     """A command ready to paste into a shell."""
-    return " ".join(["python", script, *(shlex.quote(override) for override in overrides)])
+    return " ".join([interpreter(), script, *(shlex.quote(override) for override in overrides)])
+
+
+def interpreter() -> str:
+    """ "python" where that is this one, else its path, as after `make train` without an activated environment."""
+    environment = Path(sys.prefix)
+    if sys.prefix == sys.base_prefix or os.environ.get("VIRTUAL_ENV") == sys.prefix:
+        return "python"
+    return shlex.quote(relative(environment / "bin" / "python"))
 
 
 def table(rows: Iterable[tuple[str, str]]) -> str:
@@ -121,12 +131,14 @@ def next_commands(settings: dict[str, Any], *, trainer: pl.Trainer, overrides: l
     """Commands to paste, each with its purpose."""
     rows, run_dir = [], Path(settings["run_dir"])
     best, last = checkpoints(trainer)
+    module = str(settings["model"]["_target_"]).rpartition(".")[0]
+    modules = [] if module.startswith("hotloop.models.") else [f"model_modules=[{module}]"]
     if best:
         best = relative(best)
         rows += [
             ("best checkpoint", best),
-            ("evaluate", command("evaluate.py", f"ckpt_path={best}")),
-            ("predict", command("predict.py", f"ckpt_path={best}", "input=FILE", "output=FILE")),
+            ("evaluate", command("evaluate.py", f"ckpt_path={best}", *modules)),
+            ("predict", command("predict.py", f"ckpt_path={best}", *modules, "input=FILE", "output=FILE")),
         ]
     if last:
         epochs = settings["trainer"]["max_epochs"]
@@ -134,7 +146,7 @@ def next_commands(settings: dict[str, Any], *, trainer: pl.Trainer, overrides: l
         longer = 2 * epochs if epochs and 0 < epochs <= trainer.current_epoch else None
         rows.append(("resume", resume_command(settings, overrides, relative(last), max_epochs=longer)))
     if (run_dir / "tensorboard").is_dir():
-        rows.append(("look", f"tensorboard --logdir {shlex.quote(relative(run_dir))}"))
+        rows.append(("look", f"{interpreter()} -m tensorboard.main --logdir {shlex.quote(relative(run_dir))}"))
     rows.append(("report", relative(run_dir / "report.json")))
     return rows
 

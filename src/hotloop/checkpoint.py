@@ -127,6 +127,11 @@ def build_architecture(saved: dict[str, Any], path: str | Path, extra_modules: I
             f"{path}: its model is {name!r}, which is not among {', '.join(sorted(known))}; "
             "name the module of your own model in model_modules=[my_package.my_model]"
         )
+    if saved.get("module", known[name].__module__) != known[name].__module__:
+        raise UserError(
+            f"{path}: its {name} is that of {saved['module']}, found was that of {known[name].__module__}: "
+            f"give model_modules=[{saved['module']}]"
+        )
     try:
         return known[name](**options)
     except (TypeError, ValueError, RuntimeError) as error:  # RuntimeError: sizes beyond the memory

@@ -10,7 +10,7 @@ import torch
 from lightning.pytorch.loggers import Logger
 from torch import nn
 
-from hotloop.config import build, check_options, check_tree, find_target, nearest
+from hotloop.config import build, check_options, check_tree, find_target, flat_items, nearest
 from hotloop.errors import UserError
 
 # Keys of `data` that only other keys refer to.
@@ -255,17 +255,21 @@ def check_measurable(settings: Mapping[str, Any], splits: Iterable[str]) -> None
         raise UserError(f"monitor={settings['monitor']} needs a validation set: data.valid_size=1000, or {TRAIN_LOSS}")
 
 
-def check_same_data(saved: Mapping[str, Any], data: Any, path: Path) -> None:
+def check_same_data(saved: Mapping[str, Any], data: Any, path: Path, settings: Mapping[str, Any]) -> None:
     """Refuse to continue when the prepared data gives ids another meaning than they had.
 
     Raises:
         UserError: other tokenisers or another form of text.
     """
-    old, new = saved.get("data"), data.saved()
+    old, new = saved["data"], data.saved()
     for key in ("source_tokenizer", "target_tokenizer", "form"):
-        if key in new and (not isinstance(old, dict) or old.get(key) != new[key]):
+        if key in new and old.get(key) != new[key]:
             what = key.replace("_", " ").replace("tokenizer", "tokeniser")
+            config = saved.get("config")
+            before = dict(flat_items(config["data"])) if isinstance(config, dict) and "data" in config else {}
+            now = {k: v for k, v in flat_items(settings["data"]) if not isinstance(v, dict)}
+            changed = differences(before, now, "data", ignored=()) or ["no option: the text itself"]
             raise UserError(
-                f"ckpt_path: {path} was trained with another {what} than this data gives: the same ids would mean "
-                "other words. Repeat the data and its options"
+                f"ckpt_path: {path} was trained with another {what}, so the same ids would mean other words; "
+                f"what differs: {', '.join(changed[:6])}"
             )

@@ -8,12 +8,14 @@ import functools
 import logging
 import os
 import re
+import shutil
 import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import hydra
+from hydra.core.hydra_config import HydraConfig
 from hydra.core.override_parser.overrides_parser import OverridesParser
 from hydra.errors import (
     ConfigCompositionException,
@@ -64,6 +66,7 @@ def open_door(main: Callable[[Any], Any], *, config_name: str, conf: Path) -> No
             write_to_log_file(error)
             if multirun or not isinstance(error, UserError):
                 raise
+            remove_empty_run()
             # Leave at once: Hydra would add lines of its own to an exception that passes through it.
             _stop(str(error))
 
@@ -74,10 +77,24 @@ def open_door(main: Callable[[Any], Any], *, config_name: str, conf: Path) -> No
     except KeyboardInterrupt:
         print("interrupted", file=sys.stderr)
         sys.exit(130)
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(141)
     except (HydraException, OmegaConfBaseException, ValueError, OSError) as error:
         if started:
             raise
         _stop(explain(error, sys.argv[1:], conf=conf, config_name=config_name))
+
+
+def remove_empty_run() -> None:
+    """Take away the folder of a run that was refused before it began: it holds Hydra's notes and a log, no more."""
+    folder = Path(HydraConfig.get().runtime.output_dir)
+    for handler in logging.getLogger().handlers:
+        if isinstance(handler, logging.FileHandler):
+            handler.close()
+    content = {path.name for path in folder.iterdir()} if folder.is_dir() else set()
+    if content == {".hydra", f"{HydraConfig.get().job.name}.log"} and folder != Path.cwd():
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 def write_to_log_file(error: Exception) -> None:

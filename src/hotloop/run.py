@@ -55,8 +55,10 @@ def train(config: Any) -> float | None:
     if resume_from is not None:
         # Read once before Lightning does: safely, and to see whether it fits.
         content = checkpoint.read_hotloop_checkpoint(resume_from)
+        settings["seed"] = resumed_seed(config, content, settings["seed"])
         check_resumable(content, settings, resume_from)
         log.info("continuing from %s (epoch %s, step %s)", resume_from, content["epoch"], content["global_step"])
+        say_if_longer(content, settings)
     pl.seed_everything(settings["seed"], workers=True, verbose=False)
     if torch.cuda.is_available():
         torch.set_float32_matmul_precision(settings["matmul_precision"])
@@ -66,7 +68,7 @@ def train(config: Any) -> float | None:
     data.setup("fit")
     check_measurable(settings, data.splits())
     if resume_from is not None:
-        check_same_data(content["hotloop"], data, resume_from)
+        check_same_data(content["hotloop"], data, resume_from, settings)
     model = build(settings["model"], "model", allowed=settings["allow_targets"], **data.facts)
     task = build_task(settings, data, model)
     if settings["compile"]:
@@ -155,6 +157,7 @@ def quieten_libraries() -> None:
         logger.handlers.clear()
     warnings.filterwarnings("ignore", message=".*LeafSpec.*is deprecated.*")
     warnings.filterwarnings("ignore", message=".*does not have many workers.*")
+    warnings.filterwarnings("ignore", message=".*AMP with fp16 is not supported on CPU.*")  # the start message says it
     warnings.filterwarnings("ignore", message=".*is smaller than the logging interval.*")
     warnings.filterwarnings("ignore", message=".*across ranks is zero.*")
     # The samplers resume within an epoch by the data module's state, which this check does not know of.
@@ -202,7 +205,11 @@ def saved_settings(settings: dict[str, Any], *, data: Any, model: nn.Module) -> 
     options = {key: value for key, value in settings["model"].items() if key != "_target_"}
     content = {
         "format": checkpoint.FORMAT,
-        "model": {"class": type(model).__name__, "options": options | dict(data.facts)},
+        "model": {
+            "class": type(model).__name__,
+            "module": type(model).__module__,
+            "options": options | dict(data.facts),
+        },
         "task": {key: value for key, value in settings["task"].items() if key != "_target_"},
         "data": data.saved(),
         "config": settings,
@@ -237,6 +244,21 @@ def build_trainer(settings: dict[str, Any], *, callbacks: list[pl.Callback]) -> 
         if node.get(key) is None:
             node[key] = any(isinstance(callback, kind) for callback in callbacks)
     return build(node, "trainer", logger=loggers or False, callbacks=callbacks)
+
+
+def say_if_longer(content: dict[str, Any], settings: dict[str, Any]) -> None:
+    """A schedule over more epochs has another learning rate at this step than the one the file ended with."""
+    old = content["hotloop"].get("config", {}).get("trainer", {}).get("max_epochs")
+    new = settings["trainer"]["max_epochs"]
+    if old != new and settings["scheduler"].get("shape") in ("cosine", "linear"):
+        log.info("trainer.max_epochs %s → %s: the learning rate goes on from here on the longer curve", old, new)
+
+
+def resumed_seed(config: Any, content: dict[str, Any], drawn: int) -> int:
+    """A run that continues keeps its seed, unless the command gives another."""
+    saved = content["hotloop"].get("config")
+    seed = saved.get("seed") if isinstance(saved, dict) else None
+    return seed if config.seed is None and isinstance(seed, int) else drawn
 
 
 def resume_path(settings: dict[str, Any]) -> Path | None:

@@ -129,6 +129,13 @@ def test_e15_other_text_than_the_checkpoint_knows_is_refused(train_tiny, overrid
         train_tiny(*LONG, "data.tokenizer.vocabulary_size=44", override, f"ckpt_path='{first.last}'", folder="second")
 
 
+def test_e15_a_resumed_run_keeps_its_seed_unless_another_is_given(train_tiny):
+    first = train_tiny(*LONG, "trainer.max_epochs=1", "seed=77", folder="first")
+    kept = train_tiny(*LONG, "trainer.max_epochs=2", "seed=null", f"ckpt_path='{first.last}'", folder="second")
+    other = train_tiny(*LONG, "trainer.max_epochs=2", "seed=5", f"ckpt_path='{first.last}'", folder="third")
+    assert kept.report["seed"] == 77 and other.report["seed"] == 5
+
+
 def test_e15_a_finished_run_says_that_nothing_is_left(train_tiny):
     first = train_tiny(*LONG, "trainer.max_epochs=1", folder="first")
     with pytest.raises(UserError, match="already finished 1 epochs"):

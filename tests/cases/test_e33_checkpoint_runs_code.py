@@ -127,6 +127,12 @@ def test_e33_nothing_in_the_project_unpickles_or_loads_yaml_unsafely():
         assert not [mark for mark in unsafe if mark in text], path
 
 
+def test_e33_a_class_of_the_same_name_from_elsewhere_is_not_taken_for_it():
+    saved = {"class": "Seq2Seq", "module": "my_package.seq2seq", "options": {}}
+    with pytest.raises(UserError, match=r"give model_modules=\[my_package\.seq2seq\]"):
+        checkpoint.build_architecture(saved, "evil.ckpt")
+
+
 def test_e33_damaged_bytes_are_noticed(train_tiny):
     run = train_tiny()
     content = bytearray(run.last.read_bytes())

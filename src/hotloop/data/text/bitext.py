@@ -238,7 +238,7 @@ class BitextDataModule(LightningDataModule):
         self._train_sampler = sampler
         padding = sampler.padding_share()
         log.info(
-            "training: %d steps an epoch, padding %.1f %% source, %.1f %% target",
+            "training: %d batches an epoch, padding %.1f %% source, %.1f %% target",
             len(sampler), 100 * padding.source, 100 * padding.target,
         )  # fmt: skip
         return self._loader("train", sampler)

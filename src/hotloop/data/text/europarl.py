@@ -151,9 +151,9 @@ class Europarl:
         languages = pair.split("-")
         two_ways = (
             f"no Europarl {pair} in {self.dir} ({folder_listing(self.dir)}). Two ways to get it: put "
-            f"europarl-v7.{pair}.{languages[0]} and europarl-v7.{pair}.{languages[1]}, or the archive {pair}.tgz, "
-            "there (data.dir=… names another folder); or connect to the network and run again with "
-            "data.corpus.download=true (data.corpus.url=… names a mirror)"
+            f"europarl-v7.{pair}.{languages[0]} and europarl-v7.{pair}.{languages[1]} (or train.{languages[0]} and "
+            f"train.{languages[1]}), or the archive {pair}.tgz, there (data.dir=… names another folder); or connect to "
+            "the network and run again (data.corpus.url=… names a mirror). data=parliament needs neither"
         )
         if not self.download and not self._local_archive(pair):
             raise UserError(f"{two_ways}. Nothing was fetched: data.corpus.download is false")
