@@ -1,12 +1,13 @@
 """E13, E14: accumulated gradients are those of the big batch; schedules run by optimiser step."""
 
+import os
 from functools import partial
 
 import lightning.pytorch as pl
 import pytest
 import torch
 import torch.nn.functional as F
-from torch.utils.data import DataLoader
+from torch.utils.data import DataLoader, IterableDataset
 
 from hotloop import checkpoint
 from hotloop.data.text.batch import Batch
@@ -61,7 +62,14 @@ def joined(pairs: list[Batch]) -> Batch:
     )
 
 
-def trained(batches: list[Batch], *, accumulate: int = 1, clip: float | None = None, smoothing: float = 0.0):
+def trained(
+    batches: list[Batch] | IterableDataset,
+    *,
+    accumulate: int = 1,
+    clip: float | None = None,
+    smoothing: float = 0.0,
+    **trainer_options,
+):
     """How far each parameter moved in one epoch of plain SGD, and the optimiser steps made."""
     torch.manual_seed(0)
     model = Seq2Seq(source_vocabulary=20, target_vocabulary=20, embedding=8, hidden=8).double()
@@ -75,7 +83,7 @@ def trained(batches: list[Batch], *, accumulate: int = 1, clip: float | None = N
     )
     trainer = pl.Trainer(
         accelerator="cpu",
-        devices=1,
+        **{"devices": 1, **trainer_options},
         max_epochs=1,
         accumulate_grad_batches=accumulate,
         gradient_clip_val=clip,
@@ -110,6 +118,27 @@ def test_e13_the_incomplete_group_at_the_end_counts_in_full():
     expected, _ = trained([joined(pairs[:4]), pairs[4]])
     found, steps = trained(pairs, accumulate=4)
     assert steps == 2
+    assert_same(found, expected)
+
+
+class DealtToRanks(IterableDataset):
+    """Every other batch, by rank."""
+
+    def __init__(self, batches: list[Batch]) -> None:
+        self.batches = batches
+
+    def __iter__(self):
+        yield from self.batches[torch.distributed.get_rank() :: 2]
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="forks processes")
+@pytest.mark.parametrize("accumulate", [1, 2])
+def test_e13_two_processes_give_the_gradient_of_the_one_big_batch(accumulate):
+    pairs = rows_of(batch_of([2, 9, 3, 7]))
+    expected, steps = trained([joined(pairs)] if accumulate == 2 else [joined(pairs[:2]), joined(pairs[2:])])
+    processes = {"devices": 2, "strategy": "ddp_fork", "use_distributed_sampler": False}
+    found, _ = trained(DealtToRanks(pairs), accumulate=accumulate, **processes)
+    assert steps == (1 if accumulate == 2 else 2)
     assert_same(found, expected)
 
 

@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 
 import lightning.pytorch as pl
 import torch
+from lightning.pytorch.strategies import DeepSpeedStrategy, FSDPStrategy, ModelParallelStrategy
 from torch import Tensor
 from torch.utils.checkpoint import checkpoint
 
@@ -233,9 +234,10 @@ class TranslationTask(pl.LightningModule):
     ) -> None:
         if gradient_clip_val is None:
             return
-        if gradient_clip_algorithm in (None, "norm") and self.trainer.world_size == 1:
+        sharded = isinstance(self.trainer.strategy, (FSDPStrategy, DeepSpeedStrategy, ModelParallelStrategy))
+        if gradient_clip_algorithm in (None, "norm") and not sharded:
             # Lightning refuses to clip for a fused optimiser under any mixed precision, also where no
-            # gradient scaler exists (bf16). The gradients are un-scaled here in every case.
+            # gradient scaler exists (bf16). The gradients are un-scaled, and the same on all ranks, by now.
             self.grad_norm = torch.nn.utils.clip_grad_norm_(self.parameters(), gradient_clip_val)
         else:
             self.clip_gradients(optimizer, gradient_clip_val, gradient_clip_algorithm)
