@@ -3,9 +3,9 @@
     python benchmarks/attention_cost.py [--quick] [--json FILE] [--threads N] [--device cuda]
 
 One training step = forward, loss over the real target tokens, backward, optimiser. Random sentences of 15 to 25 tokens
-sorted into batches of like length; every variant gets the same batches and starts from the same weights. The variants
-take turns and each figure is the median of its rounds, so that a busy moment of the machine hits all of them. The loss
-of the word-by-word variants is checked against that of the fast one in every round.
+in batches of like length, as the data module deals them; every variant gets the same batches and starts from the same
+weights. The variants take turns and each figure is the median of its rounds, so that a busy moment of the machine hits
+all of them. The loss of the word-by-word variants is checked against that of the fast one in every round.
 """
 
 import argparse
@@ -16,6 +16,7 @@ import statistics
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +24,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from hotloop.data.text.batching import BucketBatchSampler
 from hotloop.models.attention import Memory
 from hotloop.models.seq2seq import Seq2Seq, Seq2SeqState
 from hotloop.vocabulary import BOS, EOS, PAD
@@ -108,7 +110,7 @@ def main() -> None:
     print(f"{describe(device)}; batch {batch_size}, medians of {rounds} rounds, 15-25 tokens a side")
     comparisons, figures = [], {}
     for name, sizes, goal in (("published", PUBLISHED, ">= 1.8"), ("small", SMALL, ">= 3.0")):
-        batches = sorted_batches(sizes, batch_size, rounds + 1, device)
+        batches = bucketed_batches(sizes, batch_size, rounds + 1, device)
         seconds = compare(sizes, batches, device)
         figures[name] = seconds
         comparisons += [
@@ -198,14 +200,12 @@ class Trainer:
             torch.cuda.synchronize(self.device)
 
 
-def sorted_batches(sizes: Sizes, batch_size: int, count: int, device: torch.device) -> list[Pairs]:
-    """Random sentences of 15 to 25 tokens, sorted by length, cut into batches, batches shuffled."""
+def bucketed_batches(sizes: Sizes, batch_size: int, count: int, device: torch.device) -> list[Pairs]:
+    """Random sentences of 15 to 25 tokens a side, in batches as training deals them from a corpus."""
     generator = torch.Generator().manual_seed(0)
-    lengths = torch.randint(15, 26, (batch_size * count, 2), generator=generator).tolist()
-    lengths.sort(key=lambda pair: (pair[1], pair[0]))
-    groups = [lengths[i : i + batch_size] for i in range(0, len(lengths), batch_size)]
-    order = torch.randperm(count, generator=generator).tolist()
-    return [make_batch(sizes, groups[i], generator, device) for i in order]
+    lengths = torch.randint(15, 26, (2, 200 * batch_size), generator=generator, dtype=torch.int32).numpy()
+    batches = BucketBatchSampler(lengths[0], lengths[1], batch_size=batch_size, shuffle=True)
+    return [make_batch(sizes, lengths[:, ids].T.tolist(), generator, device) for ids in islice(batches, count)]
 
 
 def equal_batch(sizes: Sizes, batch_size: int, steps: int, device: torch.device) -> Pairs:
