@@ -2,6 +2,7 @@
 
 import inspect
 import logging
+import os
 import random
 import traceback
 import warnings
@@ -137,12 +138,16 @@ def lightning_mistakes() -> Iterator[None]:
 
 
 def choose_seed(seed: Any) -> int:
-    """`seed`, or a new one for null.
+    """`seed`, or a new one for null; the same in all processes of a run, which deal the batches by it.
 
     Raises:
-        UserError: not a whole number from 0 to 4,294,967,295.
+        UserError: not a whole number from 0 to 4,294,967,295, or null where processes start independently.
     """
     if seed is None:
+        if "LOCAL_RANK" in os.environ and "PL_GLOBAL_SEED" in os.environ:  # started by Lightning from rank 0
+            return int(os.environ["PL_GLOBAL_SEED"])
+        if "LOCAL_RANK" in os.environ or int(os.environ.get("SLURM_NTASKS") or 1) > 1:
+            raise UserError("seed=null: give a number where torchrun or SLURM starts the processes; all need the same")
         return random.SystemRandom().randrange(2**32)
     if isinstance(seed, bool) or not isinstance(seed, int) or not 0 <= seed < 2**32:
         raise UserError(f"seed={seed!r}: expected a whole number from 0 to 4294967295, or null for a new one")

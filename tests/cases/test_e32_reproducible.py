@@ -61,3 +61,21 @@ def test_e32_vocabularies_do_not_depend_on_the_hash_seed(bitext, tmp_path):
         for seed in ("1", "2")
     ]
     assert outputs[0] == outputs[1] and outputs[0].count("\n") == 3
+
+
+def test_e32_all_processes_of_a_run_have_one_seed(monkeypatch):
+    from hotloop.errors import UserError
+    from hotloop.run import choose_seed
+
+    for name in ("LOCAL_RANK", "SLURM_NTASKS", "PL_GLOBAL_SEED"):
+        monkeypatch.delenv(name, raising=False)
+    assert choose_seed(None) != choose_seed(None)
+    monkeypatch.setenv("SLURM_NTASKS", "2")
+    with pytest.raises(UserError, match="all need the same"):
+        choose_seed(None)
+    monkeypatch.delenv("SLURM_NTASKS")
+    monkeypatch.setenv("LOCAL_RANK", "1")  # torchrun
+    with pytest.raises(UserError, match="all need the same"):
+        choose_seed(None)
+    monkeypatch.setenv("PL_GLOBAL_SEED", "77")  # Lightning's child of a process that chose 77
+    assert choose_seed(None) == 77 and choose_seed(5) == 5
