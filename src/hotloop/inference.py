@@ -6,7 +6,6 @@ import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from itertools import islice
 from pathlib import Path
 from typing import Any, TextIO
 
@@ -20,7 +19,7 @@ from hotloop.data.text.form import TextForm
 from hotloop.data.text.lines import LinesDataModule
 from hotloop.data.text.readers import BitextFiles, read_lines, read_pairs
 from hotloop.data.text.tokenizer import load_tokenizer
-from hotloop.decoding.lines import translate_lines
+from hotloop.decoding.lines import translate_stream
 from hotloop.errors import UserError
 from hotloop.run import lightning_mistakes, quieten_libraries
 from hotloop.tasks.translation import TranslationTask
@@ -221,29 +220,22 @@ def predict(config: Any) -> None:
     form = TextForm.from_saved(task.saved["data"])
     device = choose_device(settings["device"])
     task.model.to(device)
-    chunk = 1 if settings["input"] == "-" and sys.stdin.isatty() else STREAM_CHUNK
-    lines = (form.normalise(line) for line in input_lines(settings["input"]))
-    number = 0
+    typed = settings["input"] == "-" and sys.stdin.isatty()
+    found = translate_stream(
+        task.model,
+        task.source_tokenizer,
+        task.target_tokenizer,
+        (form.normalise(line) for line in input_lines(settings["input"])),
+        chunk=1 if typed else STREAM_CHUNK,
+        batch_size=settings["batch_size"],
+        n_best=settings["n_best"],
+        **task.search_options,
+    )
     with output_file(settings["output"]) as out:
-        while part := list(islice(lines, chunk)):
-            found = translate_lines(
-                task.model,  # type: ignore[arg-type]
-                task.source_tokenizer,
-                task.target_tokenizer,
-                part,
-                batch_size=settings["batch_size"],
-                n_best=settings["n_best"],
-                **task.search_options,  # type: ignore[arg-type]
-            )
-            for group in found:
-                number += 1
-                texts = [translation.text for translation in group]
-                if settings["n_best"] == 1:
-                    print(texts[0], file=out)
-                else:
-                    for text, translation in zip(texts, group, strict=True):
-                        print(f"{number}\t{translation.score:.4f}\t{text}", file=out)
-            out.flush()
+        for number, group in enumerate(found, 1):
+            for translation in group:
+                place = "" if settings["n_best"] == 1 else f"{number}\t{translation.score:.4f}\t"
+                print(f"{place}{translation.text}", file=out, flush=typed)
 
 
 def choose_device(asked: str) -> torch.device:
@@ -289,6 +281,7 @@ def output_file(name: str) -> Iterator[TextIO]:
     if name == "-":
         sys.stdout.reconfigure(encoding="utf-8", newline="\n")  # type: ignore[union-attr]
         yield sys.stdout
+        sys.stdout.flush()  # here, where a reader that has gone can still be told apart from a failure
         return
     target = Path(name)
     special = target.exists() and not target.is_file()  # a pipe or a device cannot be renamed onto
