@@ -1,6 +1,6 @@
 """What attention costs in training: all steps in one call, none at all, and word by word as usually first written.
 
-    python benchmarks/attention_cost.py [--quick] [--json FILE] [--threads N] [--device cuda]
+    python benchmarks/attention_cost.py [--quick] [--json FILE] [--batch-size N] [--threads N] [--device cuda]
 
 One training step = forward, loss over the real target tokens, backward, optimiser. Random sentences of 15 to 25 tokens
 in batches of like length, as the data module deals them; every variant gets the same batches and starts from the same
@@ -100,12 +100,14 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--quick", action="store_true", help="fewer rounds and sentences; says little")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the figures there, too")
+    parser.add_argument("--batch-size", type=int, help="pairs (default 64, with --quick 16)")
     parser.add_argument("--threads", type=int, default=2, help="CPU threads (default 2)")
     parser.add_argument("--device", default="cpu", help="cpu or cuda (default cpu)")
     options = parser.parse_args()
     torch.set_num_threads(options.threads)
     device = torch.device(options.device)
     rounds, batch_size = (2, 16) if options.quick else (7, 64)
+    batch_size = options.batch_size or batch_size
 
     print(f"{describe(device)}; batch {batch_size}, medians of {rounds} rounds, 15-25 tokens a side")
     comparisons, figures = [], {}
