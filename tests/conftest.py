@@ -1,7 +1,12 @@
 """Fixtures for all tests: real data where it is at hand, tiny bitexts, and whole runs in this process."""
 
-import json
 import os
+
+# Before torch is loaded: a process forked from one whose OpenMP threads have worked hangs at its first parallel
+# operation (the two-process tests fork), and one thread gives the same sums everywhere.
+os.environ["OMP_NUM_THREADS"] = os.environ["MKL_NUM_THREADS"] = "1"
+
+import json
 import random
 from collections.abc import Callable
 from pathlib import Path
