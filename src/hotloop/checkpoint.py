@@ -87,8 +87,9 @@ def read_hotloop_checkpoint(path: str | Path) -> dict[str, Any]:
         raise UserError(f"ckpt_path: {path} was not written by hotloop: it does not say how to build its model")
     if saved.get("format") != FORMAT:
         raise UserError(f"ckpt_path: {path} has format {saved.get('format')!r}; this version reads {FORMAT}")
-    shapes = {"model": dict, "task": dict, "data": dict}
-    wrong = [key for key, kind in shapes.items() if not isinstance(saved.get(key), kind)]
+    wrong = [key for key in ("model", "task", "data", "config") if not isinstance(saved.get(key), dict)]
+    if not wrong and not isinstance(saved["model"].get("options"), dict):
+        wrong = ["model"]
     if wrong:
         raise UserError(f"ckpt_path: {path} is damaged: what it says of its {', '.join(wrong)} cannot be read")
     return content

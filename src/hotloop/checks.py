@@ -216,13 +216,12 @@ def check_resumable(content: Mapping[str, Any], settings: Mapping[str, Any], pat
     """
     saved = content["hotloop"]
     name = str(settings["model"]["_target_"]).rpartition(".")[2]
-    if saved["model"]["class"] != name:
-        raise UserError(f"ckpt_path: {path} holds a {saved['model']['class']}, the command asks for a {name}")
+    if saved["model"].get("class") != name:
+        raise UserError(f"ckpt_path: {path} holds a {saved['model'].get('class')}, the command asks for a {name}")
     if not content.get("optimizer_states") or "loops" not in content:
         raise UserError(f"ckpt_path: {path} holds weights only: no run can continue from it")
     changed = differences(saved["model"]["options"], settings["model"], "model", ignored=("_target_", "decoding"))
-    old_config = saved.get("config")
-    old_optimizer = old_config.get("optimizer") if isinstance(old_config, dict) else None
+    old_optimizer = saved["config"].get("optimizer")
     if isinstance(old_optimizer, dict):
         # The optimiser continues with the state in the file; a new value would look as if it were in force.
         changed += differences(old_optimizer, settings["optimizer"], "optimizer", ignored=("fused",))
@@ -265,8 +264,8 @@ def check_same_data(saved: Mapping[str, Any], data: Any, path: Path, settings: M
     for key in ("source_tokenizer", "target_tokenizer", "form"):
         if key in new and old.get(key) != new[key]:
             what = key.replace("_", " ").replace("tokenizer", "tokeniser")
-            config = saved.get("config")
-            before = dict(flat_items(config["data"])) if isinstance(config, dict) and "data" in config else {}
+            old_options = saved["config"].get("data")
+            before = dict(flat_items(old_options)) if isinstance(old_options, dict) else {}
             now = {k: v for k, v in flat_items(settings["data"]) if not isinstance(v, dict)}
             changed = differences(before, now, "data", ignored=()) or ["no option: the text itself"]
             raise UserError(

@@ -253,7 +253,8 @@ def build_trainer(settings: dict[str, Any], *, callbacks: list[pl.Callback]) -> 
 
 def say_if_longer(content: dict[str, Any], settings: dict[str, Any]) -> None:
     """A schedule over more epochs has another learning rate at this step than the one the file ended with."""
-    old = content["hotloop"].get("config", {}).get("trainer", {}).get("max_epochs")
+    trainer = content["hotloop"]["config"].get("trainer")
+    old = trainer.get("max_epochs") if isinstance(trainer, dict) else None
     new = settings["trainer"]["max_epochs"]
     if old != new and settings["scheduler"].get("shape") in ("cosine", "linear"):
         log.info("trainer.max_epochs %s → %s: the learning rate goes on from here on the longer curve", old, new)
@@ -261,8 +262,7 @@ def say_if_longer(content: dict[str, Any], settings: dict[str, Any]) -> None:
 
 def resumed_seed(config: Any, content: dict[str, Any], drawn: int) -> int:
     """A run that continues keeps its seed, unless the command gives another."""
-    saved = content["hotloop"].get("config")
-    seed = saved.get("seed") if isinstance(saved, dict) else None
+    seed = content["hotloop"]["config"].get("seed")
     return seed if config.seed is None and isinstance(seed, int) else drawn
 
 
