@@ -43,7 +43,7 @@ def test_e24_workers_do_not_grow(tmp_path: Path) -> None:
     lengths = np.random.default_rng(1).integers(5, 40, PAIRS)
     data = Watched(rows(tmp_path / "source", lengths), rows(tmp_path / "target", lengths + 1))
     size = sum(path.stat().st_size for path in tmp_path.glob("*.npy"))
-    sampler = BucketBatchSampler(data.source.lengths, data.target.lengths, batch_size=2_000, shuffle=True)
+    sampler = BucketBatchSampler(data.source.lengths, data.target.lengths, batch_size=250, shuffle=True)
     loader = DataLoader(data, batch_size=None, sampler=sampler, num_workers=2, persistent_workers=True)
     early: dict[int, int] = {}
     late: dict[int, int] = {}

@@ -320,4 +320,4 @@ def test_lightnings_own_sampler_is_refused_with_several_ranks(corpus: Path, monk
 def test_padding_is_told(corpus: Path, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO)
     ready(corpus).train_dataloader()
-    assert "training: 12 steps an epoch, padding" in caplog.text
+    assert "training: 12 batches an epoch, padding" in caplog.text
