@@ -12,7 +12,7 @@ import shutil
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import hydra
 from hydra.core.hydra_config import HydraConfig
@@ -59,9 +59,8 @@ def open_door(main: Callable[[Any], Any], *, config_name: str, conf: Path) -> No
         started = True
         try:
             return main(config)
-        except BrokenPipeError:  # the reader of our output, `head` say, has gone
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-            sys.exit(141)
+        except BrokenPipeError:
+            _reader_has_gone()
         except Exception as error:
             write_to_log_file(error)
             if multirun or not isinstance(error, UserError):
@@ -78,8 +77,7 @@ def open_door(main: Callable[[Any], Any], *, config_name: str, conf: Path) -> No
         print("interrupted", file=sys.stderr)
         sys.exit(130)
     except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        sys.exit(141)
+        _reader_has_gone()
     except (HydraException, OmegaConfBaseException, ValueError, OSError) as error:
         if started:
             raise
@@ -105,6 +103,12 @@ def write_to_log_file(error: Exception) -> None:
     for handler in logging.getLogger().handlers:
         if isinstance(handler, logging.FileHandler) and handler.stream is not None:
             handler.handle(record)
+
+
+def _reader_has_gone() -> NoReturn:
+    """End quietly when whoever read our output, `head` say, has left."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    sys.exit(141)
 
 
 def _stop(message: str) -> None:
