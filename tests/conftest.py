@@ -12,8 +12,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from hydra import compose, initialize_config_dir
+from PIL import Image
 
 ROOT = Path(__file__).resolve().parent.parent
 TINY = (
@@ -23,6 +25,23 @@ TINY = (
     "model.decoder_layers=2",
     "data.batch_size=4",
     "data.tokenizer.kind=word",
+    "trainer.accelerator=cpu",
+    "trainer.devices=1",
+    "trainer.max_epochs=1",
+    "scheduler=constant",
+    "scheduler.warmup_steps=0",
+    "logger=none",
+    "callbacks=minimal",
+    "callbacks.progress=null",
+    "callbacks.report.table=false",
+)
+
+
+TINY_IMAGES = (
+    "model.stem=[4]",
+    "model.blocks=[4]",
+    "data.size=16",
+    "data.batch_size=4",
     "trainer.accelerator=cpu",
     "trainer.devices=1",
     "trainer.max_epochs=1",
@@ -70,6 +89,27 @@ def bitext(tmp_path: Path) -> Path:
     return folder
 
 
+def write_pictures(folder: Path, count: int, *, seed: int = 0, size: tuple[int, int] = (24, 20)) -> Path:
+    """`folder` with `count` PNG files of (height, width) `size` and targets.csv: how far right a white bar stands."""
+    chosen = np.random.default_rng(seed)
+    folder.mkdir(parents=True, exist_ok=True)
+    rows = ["image,target"]
+    for number in range(count):
+        picture = chosen.integers(0, 60, (*size, 3), dtype=np.uint8)
+        column = int(chosen.integers(0, size[1] - 2))
+        picture[:, column : column + 3] = 255
+        Image.fromarray(picture).save(folder / f"bar{number:03d}.png")
+        rows.append(f"bar{number:03d}.png,{10 * column}")
+    (folder / "targets.csv").write_text("\n".join(rows) + "\n", encoding="utf-8")
+    return folder
+
+
+@pytest.fixture
+def pictures(tmp_path: Path) -> Path:
+    """A folder with 40 pictures: 32 to train on, 4 to validate, 4 to test."""
+    return write_pictures(tmp_path / "pictures", 40)
+
+
 class Run:
     """A finished run: its folder, report, and what `train` returned."""
 
@@ -105,6 +145,32 @@ def train_tiny(tmp_path: Path, bitext: Path) -> Callable[..., Run]:
             "model=seq2seq_attn",
             "data=bitext",
             f"data.dir={data}",
+            f"data.cache_dir={tmp_path / 'cache'}",
+            "name=test",
+            "seed=1",
+            "test=false",
+            f"run_dir={target}",
+            *tiny,
+            *overrides,
+        )
+        return Run(target, train(config))
+
+    return run
+
+
+@pytest.fixture
+def train_tiny_images(tmp_path: Path, pictures: Path) -> Callable[..., Run]:
+    """Train a tiny regressor on the tiny pictures: `train_tiny_images("trainer.max_epochs=2", folder="name")`."""
+    from hotloop.run import train
+
+    def run(
+        *overrides: str, folder: str = "run", data: Path | None = pictures, tiny: tuple[str, ...] = TINY_IMAGES
+    ) -> Run:
+        target = tmp_path / folder
+        files = () if data is None else ("data=images", f"data.dir={data}")
+        config = compose_config(
+            "model=inception",
+            *files,
             f"data.cache_dir={tmp_path / 'cache'}",
             "name=test",
             "seed=1",

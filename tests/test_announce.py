@@ -1,9 +1,13 @@
+import logging
 import shlex
+from types import SimpleNamespace
 
+import numpy as np
 import pytest
 import torch
 
 from hotloop import announce
+from tests.callbacks.image_toy import ImageData, RegressionTask, Results
 
 
 @pytest.mark.parametrize(
@@ -48,3 +52,69 @@ def test_the_precision_that_runs_is_told(monkeypatch):
 
 def test_a_table_lines_up():
     assert announce.table([("a", "1"), ("long", "2")]) == "  a     1\n  long  2"
+
+
+def ended(tmp_path, **metrics):
+    """A trainer after a run, and its settings."""
+    saver = SimpleNamespace(monitor="val/loss", best_model_path="runs/a b/best.ckpt", last_model_path="")
+    trainer = SimpleNamespace(
+        is_global_zero=True,
+        callback_metrics={name.replace("_", "/", 1): torch.tensor(value) for name, value in metrics.items()},
+        checkpoint_callbacks=[saver],
+        callbacks=[saver],
+        current_epoch=2,
+    )
+    settings = {
+        "run_dir": str(tmp_path), "model": {"_target_": "hotloop.models.inception.InceptionRegressor"},
+        "trainer": {"max_epochs": 2}, "seed": 1,
+    }  # fmt: skip
+    return settings, trainer
+
+
+def read_worst():
+    task = RegressionTask()
+    task.results = Results(np.arange(12), np.arange(12.0)[:, None] * 2, np.arange(12.0)[:, None])
+    return task
+
+
+def finish(caplog, settings, trainer, task, **options):
+    with caplog.at_level(logging.INFO, logger="hotloop.announce"):
+        announce.finish(settings, trainer=trainer, task=task, data=ImageData(), overrides=[], **options)
+    return {message.partition("\n")[0]: message.splitlines()[1:] for message in caplog.messages}
+
+
+def test_a_run_on_images_ends_with_its_largest_errors(caplog, tmp_path):
+    told = finish(caplog, *ended(tmp_path, test_mae=2.5, test_loss=0.25), read_worst(), samples=True)
+    assert [line.split() for line in told["result"]] == [
+        ["test/loss", "0.25"], ["test/mae", "2.5"],
+        ["mean", "absolute", "error", "1", "(mean", "predictor", "3)"],
+    ]  # fmt: skip
+    errors = told["largest errors of the test set: true → predicted (error)"]
+    assert len(errors) == 5
+    assert errors[0].split() == ["test/picture_11.png", "11", "→", "22", "(+11)"]
+    assert errors[4].split()[0] == "test/picture_7.png"
+
+
+def test_without_a_test_no_errors_of_the_test_set_are_shown(caplog, tmp_path):
+    told = finish(caplog, *ended(tmp_path, val_mae=2.5), read_worst(), samples=True)
+    assert list(told) == ["result", "next"]
+    assert "val/mae" in told["result"][0]
+
+
+def test_an_interrupted_test_shows_no_samples(caplog, tmp_path):
+    assert list(finish(caplog, *ended(tmp_path, test_mae=2.5), read_worst(), samples=False)) == ["result", "next"]
+
+
+@pytest.mark.parametrize(
+    ("kind", "words"),
+    [("images", ["input=FOLDER", "output=predictions.csv"]), ("text", ["input=FILE", "output=FILE"])],
+)
+def test_the_command_to_predict_suits_the_task(tmp_path, kind, words):
+    settings, trainer = ended(tmp_path)
+    rows = dict(announce.next_commands(settings, trainer=trainer, kind=kind, overrides=[]))
+    assert shlex.split(rows["predict"])[2:] == ["ckpt_path=runs/a b/best.ckpt", *words]
+
+
+def test_a_task_of_the_user_s_own_needs_no_rows_or_kind(caplog, tmp_path):
+    told = finish(caplog, *ended(tmp_path, test_mae=2.5), SimpleNamespace(), samples=True)
+    assert list(told) == ["result", "next"]

@@ -5,7 +5,7 @@ import os
 import platform
 import shlex
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +13,8 @@ import lightning.pytorch as pl
 import torch
 from torch import nn
 
+from hotloop.callbacks.checkpointing import checkpoints
+from hotloop.callbacks.image_panels import plain_errors
 from hotloop.callbacks.interruption import Interruption
 from hotloop.callbacks.translations import plain_samples, sample_rows
 
@@ -103,13 +105,29 @@ def finish(
     metrics = {name: float(value) for name, value in trainer.callback_metrics.items()}
     rows = [(name, f"{value:.4g}") for name, value in sorted(metrics.items()) if name.startswith("test/")]
     rows = rows or [(name, f"{value:.4g}") for name, value in sorted(metrics.items()) if name.startswith("val/")]
-    rows += list(getattr(task, "signatures", {}).items())
+    rows += task.result_rows() if hasattr(task, "result_rows") else []  # a task of the user's own may have none
     if rows:
         log.info("result\n%s", table(rows))
-    if samples and hasattr(task, "target_tokenizer"):
+    if samples:
+        show_samples(task, data, metrics)
+    log.info("next\n%s", table(next_commands(settings, trainer=trainer, kind=kind_of(task), overrides=overrides)))
+
+
+def kind_of(task: Any) -> str | None:
+    """What the task works on: "text" or "images"; None for one of the user's that does not say."""
+    return getattr(task, "kind", None)
+
+
+def show_samples(task: Any, data: Any, metrics: Mapping[str, float]) -> None:
+    """Print sentences of the test set with their translations, or the pictures that were read worst."""
+    if kind_of(task) == "text":
         found = sample_rows(task, data, count=3, split="test", **task.search_options)
         log.info("samples of the test set\n%s", plain_samples(found))
-    log.info("next\n%s", table(next_commands(settings, trainer=trainer, overrides=overrides)))
+    # The task keeps what it measured last, which is the test set if there was a test.
+    elif kind_of(task) == "images" and task.results is not None and any(name.startswith("test/") for name in metrics):
+        names = data.for_task()["target_names"]
+        errors = plain_errors(task.results, names, data.dataset("test").name, count=5)
+        log.info("largest errors of the test set: true → predicted (error)\n%s", table(errors))
 
 
 def interrupted(settings: dict[str, Any], *, trainer: pl.Trainer, overrides: list[str]) -> None:
@@ -127,18 +145,21 @@ def resume_command(settings: dict[str, Any], overrides: list[str], path: str, *,
     return command("train.py", *kept, f"seed={settings['seed']}", f"ckpt_path={path}")
 
 
-def next_commands(settings: dict[str, Any], *, trainer: pl.Trainer, overrides: list[str]) -> list[tuple[str, str]]:
+def next_commands(
+    settings: dict[str, Any], *, trainer: pl.Trainer, kind: str | None, overrides: list[str]
+) -> list[tuple[str, str]]:
     """Commands to paste, each with its purpose."""
     rows, run_dir = [], Path(settings["run_dir"])
     best, last = checkpoints(trainer)
     module = str(settings["model"]["_target_"]).rpartition(".")[0]
     modules = [] if module.startswith("hotloop.models.") else [f"model_modules=[{module}]"]
+    files = ("input=FOLDER", "output=predictions.csv") if kind == "images" else ("input=FILE", "output=FILE")
     if best:
         best = relative(best)
         rows += [
             ("best checkpoint", best),
             ("evaluate", command("evaluate.py", f"ckpt_path={best}", *modules)),
-            ("predict", command("predict.py", f"ckpt_path={best}", *modules, "input=FILE", "output=FILE")),
+            ("predict", command("predict.py", f"ckpt_path={best}", *modules, *files)),
         ]
     if last:
         epochs = settings["trainer"]["max_epochs"]
@@ -149,18 +170,6 @@ def next_commands(settings: dict[str, Any], *, trainer: pl.Trainer, overrides: l
         rows.append(("look", f"{interpreter()} -m tensorboard.main --logdir {shlex.quote(relative(run_dir))}"))
     rows.append(("report", relative(run_dir / "report.json")))
     return rows
-
-
-def checkpoints(trainer: pl.Trainer) -> tuple[str, str]:
-    """Paths of the best and the newest checkpoint; empty where there is none."""
-    best = last = ""
-    for saver in trainer.checkpoint_callbacks:
-        path = getattr(saver, "best_model_path", "")
-        if getattr(saver, "monitor", None) is None:
-            last = last or path
-        else:
-            best = best or path
-    return best, last
 
 
 def relative(path: str | Path) -> str:

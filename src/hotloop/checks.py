@@ -14,7 +14,7 @@ from hotloop.config import build, check_options, check_tree, find_target, flat_i
 from hotloop.errors import UserError
 
 # Keys of `data` that only other keys refer to.
-SHORTHANDS = ("dir", "src_lang", "tgt_lang")
+SHORTHANDS = ("dir", "src_lang", "tgt_lang", "targets")
 
 # Every key of conf/train.yaml, and what its value has to be.
 TOP_LEVEL: dict[str, tuple[type, ...]] = {
@@ -134,14 +134,18 @@ def check_kind(node: Any, key: str, kind: type, allowed: Iterable[str]) -> None:
 
 def check_pair(settings: Mapping[str, Any], chosen: Mapping[str, str]) -> None:
     """Refuse a model together with data of another kind."""
-    allowed = settings["allow_targets"]
-    task_kind = getattr(find_target(settings["task"]["_target_"], "task", allowed), "kind", None)
-    data_kind = getattr(find_target(settings["data"]["_target_"], "data", allowed), "kind", None)
+    task_kind = kind_of(settings, "task")
+    data_kind = kind_of(settings, "data")
     if task_kind and data_kind and task_kind != data_kind:
         raise UserError(
             f"model={chosen.get('model', '?')} works on {task_kind} but data={chosen.get('data', '?')} holds "
             f"{data_kind}: leave out data=… (each model brings data that fits) or choose another model"
         )
+
+
+def kind_of(settings: Mapping[str, Any], group: str) -> str | None:
+    """The kind of data that a group's class is for: "text" or "images"; None where it does not say."""
+    return getattr(find_target(settings[group].get("_target_"), group, settings["allow_targets"]), "kind", None)
 
 
 def metric_modes(settings: Mapping[str, Any]) -> dict[str, str]:
@@ -152,16 +156,26 @@ def metric_modes(settings: Mapping[str, Any]) -> dict[str, str]:
     return dict(getattr(find_target(node.get("_target_"), "task", settings.get("allow_targets") or ()), "metrics", {}))
 
 
+def mode_of(monitor: str, known: Mapping[str, str]) -> str | None:
+    """Whether the best `monitor` is the "min" or the "max"; None where it is not known.
+
+    "val/mae/angle", the error of one target of several, goes the way of "val/mae".
+    """
+    whole = "/".join(monitor.split("/")[:2])
+    return known.get(monitor, known.get(whole))
+
+
 TRAIN_LOSS = "monitor=train/loss_epoch"
 
 
 def check_monitor(settings: Mapping[str, Any]) -> None:
     """`monitor` has to be something that this run measures, and `mode` has to fit it."""
     monitor, known = settings["monitor"], metric_modes(settings)
-    if known and monitor not in known:
+    mode = mode_of(monitor, known)
+    if known and mode is None:
         raise UserError(f"monitor={monitor}: no such metric{nearest(monitor, known)}")
-    if known and settings["mode"] != known[monitor]:
-        raise UserError(f"mode={settings['mode']}: the best {monitor} is the {known[monitor]}; leave mode=auto")
+    if known and settings["mode"] != mode:
+        raise UserError(f"mode={settings['mode']}: the best {monitor} is the {mode}; leave mode=auto")
     if monitor.startswith("val/") and settings["trainer"].get("limit_val_batches") == 0:
         raise UserError(f"monitor={monitor} needs validation: trainer.limit_val_batches above 0, or {TRAIN_LOSS}")
     if monitor in ("val/bleu", "val/chrf") and settings["task"].get("decode_every", 1) != 1:
@@ -170,15 +184,36 @@ def check_monitor(settings: Mapping[str, Any]) -> None:
 
 def probe_model(settings: Mapping[str, Any]) -> None:
     """Build the model once without memory, so that a wrong size is told before data is prepared."""
-    target = find_target(settings["model"]["_target_"], "model", settings["allow_targets"])
+    allowed = settings["allow_targets"]
+    target = find_target(settings["model"]["_target_"], "model", allowed)
+    expected = getattr(find_target(settings["data"]["_target_"], "data", allowed), "expected_facts", None)
+    facts = dict.fromkeys(needed_facts(target), 8)
+    if expected is not None:
+        facts |= model_facts(settings, expected(settings["data"]))
     with torch.device("meta"):
-        build(settings["model"], "model", allowed=settings["allow_targets"], **dict.fromkeys(needed_facts(target), 8))
+        build(settings["model"], "model", allowed=allowed, **facts)
 
 
 def needed_facts(target: Any) -> tuple[str, ...]:
     """Names of the options that the data has to give: those without a default."""
     parameters = inspect.signature(target).parameters.values()
     return tuple(p.name for p in parameters if p.default is p.empty and p.kind is p.KEYWORD_ONLY)
+
+
+def model_facts(settings: Mapping[str, Any], facts: Mapping[str, Any]) -> dict[str, Any]:
+    """What the model is told of the data: as the task wants it, and no more than the model takes.
+
+    Args:
+        settings: plain values.
+        facts: those of the data module.
+    """
+    allowed = settings["allow_targets"]
+    adapt = getattr(find_target(settings["task"]["_target_"], "task", allowed), "model_facts", None)
+    adapted = dict(facts) if adapt is None else adapt(facts, settings["task"])
+    taken = inspect.signature(find_target(settings["model"]["_target_"], "model", allowed)).parameters
+    if any(parameter.kind is parameter.VAR_KEYWORD for parameter in taken.values()):
+        return adapted
+    return {name: value for name, value in adapted.items() if name in taken}
 
 
 def probe_optimizer(settings: Mapping[str, Any], *, optimizer: Any, schedule: Any) -> None:
@@ -254,21 +289,27 @@ def check_measurable(settings: Mapping[str, Any], splits: Iterable[str]) -> None
         raise UserError(f"monitor={settings['monitor']} needs a validation set: data.valid_size=1000, or {TRAIN_LOSS}")
 
 
+# What a data module saves and a run that continues must find again, with what another value would mean.
+MEANINGS = {
+    "source_tokenizer": "another source tokeniser, so the same ids would mean other words",
+    "target_tokenizer": "another target tokeniser, so the same ids would mean other words",
+    "form": "another form of text, so the same ids would mean other words",
+    "pixels": "another form of pictures, so the same pixels would mean something else",
+    "targets": "other targets or another scale of them, so the same output would mean other numbers",
+}
+
+
 def check_same_data(saved: Mapping[str, Any], data: Any, path: Path, settings: Mapping[str, Any]) -> None:
-    """Refuse to continue when the prepared data gives ids another meaning than they had.
+    """Refuse to continue when the prepared data gives ids, pixels or targets another meaning than they had.
 
     Raises:
-        UserError: other tokenisers or another form of text.
+        UserError: other tokenisers, or another form of text, pictures or targets.
     """
     old, new = saved["data"], data.saved()
-    for key in ("source_tokenizer", "target_tokenizer", "form"):
+    for key, meaning in MEANINGS.items():
         if key in new and old.get(key) != new[key]:
-            what = key.replace("_", " ").replace("tokenizer", "tokeniser")
             old_options = saved["config"].get("data")
             before = dict(flat_items(old_options)) if isinstance(old_options, dict) else {}
             now = {k: v for k, v in flat_items(settings["data"]) if not isinstance(v, dict)}
-            changed = differences(before, now, "data", ignored=()) or ["no option: the text itself"]
-            raise UserError(
-                f"ckpt_path: {path} was trained with another {what}, so the same ids would mean other words; "
-                f"what differs: {', '.join(changed[:6])}"
-            )
+            changed = differences(before, now, "data", ignored=()) or ["no option: the data itself"]
+            raise UserError(f"ckpt_path: {path} was trained with {meaning}; what differs: {', '.join(changed[:6])}")

@@ -29,8 +29,10 @@ from omegaconf.errors import OmegaConfBaseException
 from hotloop.config import flat_items, nearest
 from hotloop.errors import UserError
 
-# Their values are file names, in which Hydra's grammar would see operators: = ( ) [ ] { } , : and spaces.
-PATH_KEYS = re.compile(r"^\+{0,2}(?:[\w.]*\.)?(?:ckpt_path|input|output|source|reference|dir|run_dir|cache_dir)$")
+# Their values are file names or patterns, in which Hydra's grammar would see operators: = ( ) [ ] { } , : and spaces.
+PATH_KEYS = re.compile(
+    r"^\+{0,2}(?:[\w.]*\.)?(?:ckpt_path|input|output|source|reference|images|pattern|(?:\w+_)?targets|dir|run_dir|cache_dir)$"
+)
 
 
 def open_door(main: Callable[[Any], Any], *, config_name: str, conf: Path) -> None:

@@ -25,7 +25,10 @@ from hotloop.checks import (
     check_measurable,
     check_resumable,
     check_same_data,
+    kind_of,
     metric_modes,
+    mode_of,
+    model_facts,
     probe_optimizer,
 )
 from hotloop.config import build, find_target, plain_config
@@ -70,7 +73,8 @@ def train(config: Any) -> float | None:
     check_measurable(settings, data.splits())
     if resume_from is not None:
         check_same_data(content["hotloop"], data, resume_from, settings)
-    model = build(settings["model"], "model", allowed=settings["allow_targets"], **data.facts)
+    facts = model_facts(settings, data.facts)
+    model = build(settings["model"], "model", allowed=settings["allow_targets"], **facts)
     task = build_task(settings, data, model)
     if settings["compile"]:
         model.compile(dynamic=True)
@@ -115,9 +119,7 @@ def settle(config: Any) -> dict[str, Any]:
     settings = plain_config(config)
     settings["seed"] = choose_seed(settings.get("seed"))
     if settings.get("mode") == "auto":
-        mode = (
-            metric_modes(settings).get(settings["monitor"], "min") if isinstance(settings.get("task"), dict) else "min"
-        )
+        mode = mode_of(str(settings.get("monitor")), metric_modes(settings)) or "min"
         settings["mode"] = mode
         for node in (settings.get("callbacks") or {}).values():
             if isinstance(node, dict) and node.get("mode") == "auto":
@@ -213,7 +215,7 @@ def saved_settings(settings: dict[str, Any], *, data: Any, model: nn.Module) -> 
         "model": {
             "class": type(model).__name__,
             "module": type(model).__module__,
-            "options": options | dict(data.facts),
+            "options": options | model_facts(settings, data.facts),
         },
         "task": {key: value for key, value in settings["task"].items() if key != "_target_"},
         "data": data.saved(),
@@ -224,11 +226,14 @@ def saved_settings(settings: dict[str, Any], *, data: Any, model: nn.Module) -> 
 
 def build_callbacks(settings: dict[str, Any]) -> list[pl.Callback]:
     given = {"config": settings, "seed": settings["seed"], "precision": str(settings["trainer"]["precision"])}
+    kind = kind_of(settings, "task")
     built = []
     for name, node in (settings["callbacks"] or {}).items():
         if node is None:
             continue
         target = find_target(node.get("_target_"), f"callbacks.{name}", settings["allow_targets"])
+        if kind is not None and getattr(target, "kind", kind) != kind:
+            continue  # it watches data of another kind
         takes = inspect.signature(target).parameters
         more = {key: value for key, value in given.items() if key in takes and key not in node}
         built.append(build(node, f"callbacks.{name}", allowed=settings["allow_targets"], **more))

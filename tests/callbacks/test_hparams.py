@@ -9,6 +9,7 @@ from tensorboard.backend.event_processing.event_accumulator import EventAccumula
 from tensorboard.plugins.hparams import api_pb2, metadata
 
 from hotloop.callbacks.hparams import HyperparameterSummary, flat_scalars, rewrite
+from tests.callbacks.image_toy import ImageData, RegressionTask
 
 CONFIG = {
     "seed": 3,
@@ -103,6 +104,21 @@ def test_every_metric_column_has_a_real_value(toy: Any, make_trainer: Any, tmp_p
     for tag in columns(events):
         assert events.Scalars(tag)[-1].value > 0
     assert "hp_metric" not in events.Tags()["scalars"]
+
+
+def test_a_run_on_images_shows_all_its_metrics_under_their_names(make_trainer: Any, tmp_path: Path) -> None:
+    class Named(RegressionTask):
+        def _report(self, prefix: str) -> None:
+            super()._report(prefix)
+            self.log(f"{prefix}/mae/Winkel (°), links < 0", 2.0)
+
+    trainer = make_trainer([HyperparameterSummary(CONFIG)], logger=board(tmp_path))
+    trainer.fit(Named(), datamodule=ImageData())
+    trainer.test(trainer.model, datamodule=ImageData(), verbose=False)
+    events = read(tmp_path)
+    names = ("baseline_mae", "loss", "mae", "mae/Winkel (°), links < 0", "r2")
+    assert columns(events) == [f"{prefix}/{name}" for prefix in ("test", "val") for name in names]
+    assert set(columns(events)) <= set(events.Tags()["scalars"]), "an unknown name would be an empty column"
 
 
 def test_a_run_without_a_test_shows_its_validation(toy: Any, make_trainer: Any, tmp_path: Path) -> None:

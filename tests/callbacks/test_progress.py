@@ -3,6 +3,7 @@
 import io
 import pickle
 import re
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -14,11 +15,11 @@ from hotloop.callbacks.accounting import Totals
 from hotloop.callbacks.progress import (
     ThroughputBar,
     clock,
-    epoch_name,
+    measured_speed,
     remaining_batches,
     returned_loss,
-    speed,
 )
+from hotloop.callbacks.report import TrainingReport
 
 
 def terminal(width: int = 100) -> Console:
@@ -48,9 +49,31 @@ def test_a_log_file_gets_one_line_an_epoch(toy: Any, make_trainer: Any) -> None:
     assert "\r" not in text
     lines = text.splitlines()
     assert [line.split(" · ")[:2] for line in lines] == [
-        ["epoch 0/2", "step 6"], ["epoch 1/2", "step 12"], ["epoch 2/2", "step 18"],
+        ["epoch 1/3", "step 6"], ["epoch 2/3", "step 12"], ["epoch 3/3", "step 18"],
     ]  # fmt: skip
     assert all(re.search(r"tokens/s · loss \d\.\d{3} · val/loss \d", line) for line in lines)
+
+
+def test_an_epoch_without_validation_does_not_show_the_last_one(toy: Any, make_trainer: Any) -> None:
+    console = log_file()
+    make_trainer([ThroughputBar(console=console)], max_epochs=3, check_val_every_n_epoch=2).fit(
+        toy.Task(), datamodule=toy.Data()
+    )
+    assert ["val/loss" in line for line in shown(console)] == [False, True, False]
+
+
+@pytest.mark.parametrize("report_first", [False, True])
+def test_a_report_tells_each_epoch_once_with_the_wait_for_data(
+    toy: Any, make_trainer: Any, tmp_path: Path, eager: None, report_first: bool
+) -> None:
+    for console in (log_file(), terminal(200)):
+        bar, report = ThroughputBar(refresh_every=1, console=console), TrainingReport(str(tmp_path / "r.json"))
+        report.table = False
+        callbacks = [report, bar] if report_first else [bar, report]
+        make_trainer(callbacks, max_epochs=2).fit(toy.Task(), datamodule=toy.Data(batches=6))
+        told = [line for line in shown(console) if " · step " in line]
+        assert [line.split(" · ")[:2] for line in told] == [["epoch 1/2", "step 6"], ["epoch 2/2", "step 12"]]
+        assert all(re.search(r"tokens/s · data wait \d+ % · loss \d\.\d{3} · val/loss \d", line) for line in told)
 
 
 def test_long_epochs_get_lines_in_between(toy: Any, make_trainer: Any) -> None:
@@ -82,7 +105,7 @@ def test_the_bar_is_drawn_every_nth_step(
     bar = ThroughputBar(refresh_every=5, console=terminal())
     monkeypatch.setattr(bar, "_draw", lambda name, done, total, figures: drawn.append((name, done)))
     make_trainer([bar], max_epochs=1, limit_val_batches=0).fit(toy.Task(), datamodule=toy.Data(batches=17))
-    assert drawn == [("epoch 0/0", 1), ("epoch 0/0", 6), ("epoch 0/0", 11), ("epoch 0/0", 16)]
+    assert drawn == [("epoch 1/1", 1), ("epoch 1/1", 6), ("epoch 1/1", 11), ("epoch 1/1", 16)]
 
 
 def test_fast_steps_are_not_drawn_more_often_than_the_eye_can_see(
@@ -115,7 +138,7 @@ def test_a_small_terminal_shows_the_count_and_the_loss(toy: Any, make_trainer: A
     bars = [line for line in shown(console) if "/6" in line]
     assert bars
     assert all(len(line) <= width for line in bars)
-    assert any(re.match(r"epoch 0/0 6/6 · loss \d\.\d", line) for line in bars)
+    assert any(re.match(r"epoch 1/1 6/6 · loss \d\.\d", line) for line in bars)
 
 
 def test_a_dumb_terminal_is_treated_like_a_file(toy: Any, make_trainer: Any) -> None:
@@ -196,13 +219,11 @@ def test_remaining_batches(values: dict[str, Any], left: int | None) -> None:
     assert remaining_batches(trainer(**values), batch_idx=2) == left
 
 
-def test_names_and_figures() -> None:
-    assert epoch_name(trainer()) == "epoch 1/3"
-    assert epoch_name(trainer(max_epochs=-1)) == "epoch 1"
+def test_figures() -> None:
     assert [clock(s) for s in (None, 0, 5.4, 65, 3725)] == ["–", "0:00", "0:05", "1:05", "1:02:05"]
-    assert speed(Totals(samples=10, tokens=12345), 1.0, 1) == "12 345 tokens/s"
-    assert speed(Totals(samples=10), 2.0, 4) == "20 samples/s"
-    assert speed(Totals(samples=10), 0.0, 1) == "– samples/s"
+    assert measured_speed(Totals(samples=10, tokens=12345), 1.0, 1) == "12 345 tokens/s"
+    assert measured_speed(Totals(samples=10), 2.0, 4) == "20 samples/s"
+    assert measured_speed(Totals(samples=10), 0.0, 1) == "– samples/s"
     assert returned_loss(None) is None
     assert returned_loss({"loss": 2.0}) == returned_loss(2.0) == 2.0
     assert returned_loss({"other": 1}) is None

@@ -1,6 +1,7 @@
 """report.json and the scalars beside it."""
 
 import json
+import logging
 import math
 from collections.abc import Iterator
 from pathlib import Path
@@ -17,6 +18,7 @@ from hotloop.callbacks.accounting import Stopwatch
 from hotloop.callbacks.interruption import Interruption
 from hotloop.callbacks.report import TrainingReport
 from hotloop.callbacks.tables import epoch_table
+from tests.callbacks.image_toy import ImageData, RegressionTask
 
 
 class Recorder(DummyLogger):
@@ -53,9 +55,13 @@ def path(tmp_path: Path) -> Path:
 
 
 def test_report_has_the_agreed_keys(toy: Any, make_trainer: Any, path: Path) -> None:
-    report = TrainingReport(str(path), task="translation", seed=7, precision="32-true", table=False)
+    report = TrainingReport(str(path), seed=7, precision="32-true", table=False)
+
+    class ToyTranslationTask(toy.Task):
+        pass
+
     make_trainer([report, ModelCheckpoint(path.parent / "checkpoints", monitor="val/loss")]).fit(
-        toy.Task(), datamodule=toy.Data()
+        ToyTranslationTask(), datamodule=toy.Data()
     )
     content = read(path)
     assert set(content) == {
@@ -63,7 +69,7 @@ def test_report_has_the_agreed_keys(toy: Any, make_trainer: Any, path: Path) -> 
         "precision", "optimizer", "fused", "parameters", "trainable_parameters", "data", "resumed_from",
         "steps", "epochs", "metrics", "monitor", "best_checkpoint", "last_checkpoint",
     }  # fmt: skip
-    assert (content["task"], content["command"], content["status"]) == ("translation", "train", "finished")
+    assert (content["task"], content["command"], content["status"]) == ("toytranslation", "train", "finished")
     assert content["seed"] == 7
     assert content["precision"] == {"asked": "32-true", "used": "32-true"}
     assert content["parameters"] == sum(p.numel() for p in toy.Task().parameters())
@@ -514,6 +520,65 @@ def test_two_processes_report_together(toy: Any, make_trainer: Any, path: Path) 
     assert list(path.parent.iterdir()) == [path]
 
 
+# ---- a line an epoch ---------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def log_file(tmp_path: Path) -> Iterator[Path]:
+    """A log file on the root logger, as Hydra sets it up."""
+    path = tmp_path / "train.log"
+    handler = logging.FileHandler(path, encoding="utf-8")
+    logging.getLogger().addHandler(handler)
+    yield path
+    logging.getLogger().removeHandler(handler)
+    handler.close()
+
+
+def epoch_lines(log: Path) -> list[str]:
+    return [line for line in log.read_text(encoding="utf-8").splitlines() if line.startswith("epoch ")]
+
+
+def test_the_log_file_gets_one_line_an_epoch(
+    toy: Any, make_trainer: Any, path: Path, log_file: Path, capsys: Any
+) -> None:
+    make_trainer([TrainingReport(str(path), table=False)], max_epochs=3).fit(toy.Task(), datamodule=toy.Data(batches=6))
+    assert "epoch 1/3" not in "".join(capsys.readouterr()), "without a bar the screen shows no epochs"
+    lines = epoch_lines(log_file)
+    assert [line.split(" · ")[:2] for line in lines] == [
+        ["epoch 1/3", "step 6"], ["epoch 2/3", "step 12"], ["epoch 3/3", "step 18"],
+    ]  # fmt: skip
+    for line, epoch in zip(lines, read(path)["epochs"], strict=True):
+        assert f"data wait {100 * epoch['data_wait_s'] / epoch['seconds']:.0f} %" in line
+        assert f"loss {epoch['train_loss']:.3f} · val/loss {epoch['val_loss']:.4g}" in line
+
+
+def test_an_epoch_without_validation_shows_no_old_value(
+    toy: Any, make_trainer: Any, path: Path, log_file: Path
+) -> None:
+    make_trainer([TrainingReport(str(path), table=False)], check_val_every_n_epoch=2, max_epochs=3).fit(
+        toy.Task(), datamodule=toy.Data()
+    )
+    assert ["val/loss" in line for line in epoch_lines(log_file)] == [False, True, False]
+
+
+def test_an_image_run_is_told_by_its_headline(make_trainer: Any, path: Path, log_file: Path) -> None:
+    make_trainer([TrainingReport(str(path), table=False)], max_epochs=1).fit(
+        RegressionTask(errors={0: 6.0}), datamodule=ImageData()
+    )
+    (line,) = epoch_lines(log_file)
+    assert "samples/s" in line
+    assert line.endswith("val/loss 0.5 · val/mae 0.5 · val/baseline_mae 0.5")
+    assert read(path)["task"] == "regression"
+    assert read(path)["epochs"][0]["metrics"]["val/r2"] == 0.5, "the report keeps them all"
+
+
+def test_two_processes_tell_each_epoch_once(toy: Any, make_trainer: Any, path: Path, log_file: Path) -> None:
+    make_trainer(
+        [TrainingReport(str(path), table=False)], strategy="ddp_fork", devices=2, use_distributed_sampler=False,
+    ).fit(toy.Task(), datamodule=toy.Data(batches=4))  # fmt: skip
+    assert [line.split(" · ")[0] for line in epoch_lines(log_file)] == ["epoch 1/2", "epoch 2/2"]
+
+
 # ---- small things -------------------------------------------------------------------------------------
 
 
@@ -524,7 +589,7 @@ def test_the_table_fits_a_small_terminal(toy: Any, make_trainer: Any, path: Path
     assert "…" not in printed
     assert all(len(line.rstrip()) <= 80 for line in printed.splitlines())
     rows = [line.split() for line in printed.splitlines() if line.strip()[:1].isdigit()]
-    assert [row[0] for row in rows] == ["0", "1"]
+    assert [row[0] for row in rows] == ["1", "2"], "counted from 1"
 
 
 def test_the_table_of_many_epochs_shows_the_last(toy: Any, make_trainer: Any, path: Path) -> None:

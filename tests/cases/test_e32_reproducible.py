@@ -7,7 +7,9 @@ import pytest
 import torch
 
 from hotloop import checkpoint
+from hotloop.data.images.images import ImageDataModule
 from tests.conftest import ROOT
+from tests.data.images.made_pictures import MadeSource
 
 
 def weights(run):
@@ -30,6 +32,58 @@ def test_e32_workers_change_nothing(train_tiny, workers):
     alone = train_tiny(folder="alone")
     helped = train_tiny(f"data.num_workers={workers}", folder="helped")
     assert alone.losses == helped.losses and equal(weights(alone), weights(helped))
+
+
+AUGMENTED = (
+    "data.augment.crop=[0.6,1.0]",
+    "data.augment.horizontal_flip=0.5",
+    "data.augment.rotate=10",
+    "data.augment.brightness=0.3",
+    "data.augment.saturation=0.3",
+    "data.augment.noise=0.05",
+    "data.augment.extra=[{_target_:torchvision.transforms.v2.GaussianBlur,kernel_size:3}]",
+    "allow_targets=[torchvision.transforms.v2]",
+    "trainer.max_epochs=2",
+)
+
+
+def test_e32_image_runs_repeat_themselves_whatever_the_workers(train_tiny_images):
+    first, again, alone, uncached = (
+        train_tiny_images(*AUGMENTED, *options, folder=name)
+        for name, options in (
+            ("first", ("data.num_workers=2",)),
+            ("again", ("data.num_workers=2",)),
+            ("alone", ("data.num_workers=0",)),
+            ("uncached", ("data.num_workers=1", "data.cache=none")),
+        )
+    )
+    for run in (again, alone, uncached):
+        assert first.losses == run.losses and equal(weights(first), weights(run))
+    other = train_tiny_images(*AUGMENTED, "seed=2", "data.num_workers=2", folder="other")
+    assert first.losses != other.losses and not equal(weights(first), weights(other))
+
+
+def test_e32_augmentation_differs_between_workers_and_between_epochs(tmp_path):
+    data = ImageDataModule(
+        source=SameSource(16), size=[40, 50], augment={"crop": [0.3, 1.0]}, num_workers=2, batch_size=2,
+        valid_size=0, test_size=0, cache_dir=tmp_path,
+    )  # fmt: skip
+    data.setup()
+    loader = data.train_dataloader()
+    pictures = []
+    for epoch in range(2):
+        loader.sampler.set_epoch(epoch)
+        pictures += [image.numpy().tobytes() for batch in loader for image in batch.images]
+    assert len(set(pictures)) == 32
+
+
+class SameSource(MadeSource):
+    """One picture again and again."""
+
+    def __init__(self, count):
+        super().__init__(count, shape=(40, 50))
+        one = self.reader.read(0)
+        self.reader.read = lambda number, at_least=None: one
 
 
 def test_e32_a_seed_that_nobody_set_is_recorded_and_repeats_the_run(train_tiny):

@@ -10,7 +10,7 @@ import lightning.pytorch as pl
 import numpy as np
 import torch
 
-from hotloop.callbacks.tensorboard import tensorboard_loggers
+from hotloop.callbacks.tensorboard import show_picture, tensorboard_loggers
 from hotloop.vocabulary import BOS, EOS, SPECIALS
 
 logger = logging.getLogger(__name__)
@@ -32,6 +32,8 @@ class AttentionMaps(pl.Callback):
         every_n_validations: at each n-th validation.
         directory: folder for the same pictures as PNG files; None writes none.
     """
+
+    kind = "text"
 
     def __init__(self, *, sentences: int = 4, every_n_validations: int = 1, directory: str | None = None) -> None:
         if sentences < 1 or every_n_validations < 1:
@@ -65,14 +67,13 @@ class AttentionMaps(pl.Callback):
             found = attention_of(pl_module, [line for _, line in chosen])
         for (sentence, _), (source, target, weights) in zip(chosen, found, strict=True):
             picture = draw_map(source, target, weights, title=f"validation sentence {sentence}")
-            for board in boards:
-                board.experiment.add_image(
-                    f"attention/sentence_{sentence}", picture, trainer.global_step, dataformats="HWC"
-                )
-            if self.directory is not None:
-                self.directory.mkdir(parents=True, exist_ok=True)
-                name = f"sentence_{sentence}_step_{trainer.global_step:07d}.png"
-                _save_png(self.directory / name, picture)
+            show_picture(
+                picture,
+                tag=f"attention/sentence_{sentence}",
+                step=trainer.global_step,
+                boards=boards,
+                directory=self.directory,
+            )
 
 
 def _attends(pl_module: pl.LightningModule) -> bool:
@@ -149,9 +150,3 @@ def draw_map(source: Sequence[str], target: Sequence[str], weights: np.ndarray, 
         warnings.filterwarnings("ignore", message="Glyph .* missing")  # a box is drawn, which is enough
         canvas.draw()
     return np.asarray(canvas.buffer_rgba())[..., :3].copy()
-
-
-def _save_png(path: Path, picture: np.ndarray) -> None:
-    from PIL import Image
-
-    Image.fromarray(picture).save(path)

@@ -110,10 +110,7 @@ class Interruption(pl.Callback):
         trainer.save_checkpoint(self.path)
         self.saved = self.path
         if trainer.is_global_zero:
-            logger.warning(
-                "stopped in epoch %d after step %d; continue with the checkpoint %s",
-                trainer.current_epoch, trainer.global_step, self.path,
-            )  # fmt: skip
+            logger.warning("stopped after step %d; continue with the checkpoint %s", trainer.global_step, self.path)
         raise Interrupted(128 + (self._signal or signal.SIGINT))
 
     def _restore(self, trainer: pl.Trainer) -> None:

@@ -9,9 +9,10 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, ProgressColumn, TextColumn
 from rich.table import Column
 
-from hotloop.callbacks.accounting import Totals, ratio
+from hotloop.callbacks.accounting import Totals, rates
 from hotloop.callbacks.counting import StepCounter
-from hotloop.callbacks.tables import number
+from hotloop.callbacks.report import TrainingReport
+from hotloop.callbacks.tables import epoch_line, epoch_name, number, shown_metrics, speed
 
 NARROW = 72  # columns of a terminal below which the bar itself gives way to the figures
 SELDOM, OFTEN = 2.0, 0.2  # seconds: no later, and no sooner, than that is the bar drawn again
@@ -22,7 +23,8 @@ class ThroughputBar(ProgressBar):
 
     On a terminal the bar is drawn every `refresh_every` steps, but not more than five times a second, and at
     least every two seconds where steps are slow. Where output is no terminal (CI, `nohup`, a pipe) there is one
-    line at the end of each epoch, and one every `line_every_s` seconds within long epochs.
+    line at the end of each epoch, and one every `line_every_s` seconds within long epochs. The line of an epoch
+    comes from the TrainingReport, which knows the wait for data too; without one the bar makes its own.
     The loss is the mean since the last drawing, in the line of an epoch the mean of the epoch. Reading it is the
     only time the bar waits for the device. Speed is that of training, without validation, over all processes.
 
@@ -109,30 +111,41 @@ class ThroughputBar(ProgressBar):
         loss = interval.loss if interval.losses else returned_loss(outputs)
         figures = [
             f"loss {number(loss, 3)}",
-            speed(interval, now - self._shown, trainer.world_size),
+            measured_speed(interval, now - self._shown, trainer.world_size),
             f"ETA {clock(eta)}",
         ]
         batches = trainer.num_training_batches
+        name = epoch_name(trainer.current_epoch, trainer.max_epochs)
         if self._animated:
-            self._draw(epoch_name(trainer), batch_idx + 1, batches, figures)
+            self._draw(name, batch_idx + 1, batches, figures)
         else:
             of = "" if batches == float("inf") else f"/{batches}"
-            self.print(" · ".join([epoch_name(trainer), f"batch {batch_idx + 1}{of}", *figures]))
+            self.print(" · ".join([name, f"batch {batch_idx + 1}{of}", *figures]))
         self._shown, self._shown_totals, self._steps = now, totals, 0
 
     def on_train_epoch_end(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
         if not self._enabled:
             return
         self._clear()
-        totals, seconds = self._counter.read(), time.perf_counter() - self._epoch_began
-        parts = [epoch_name(trainer), f"step {trainer.global_step}", f"{seconds:.1f} s"]
-        parts.append(speed(totals, seconds - self._validation_s, trainer.world_size))
-        if totals.losses:
-            parts.append(f"loss {number(totals.loss, 3)}")
-        for name, value in trainer.callback_metrics.items():
-            if name.startswith("val/"):
-                parts.append(f"{name} {float(value):.4g}")
-        self.print(" · ".join(parts))
+        if any(isinstance(callback, TrainingReport) for callback in trainer.callbacks):  # type: ignore[attr-defined]
+            return
+        totals, passed = self._counter.read(), time.perf_counter() - self._epoch_began
+        training = passed - self._validation_s
+        figures = rates(totals, {"data": 0.0, "step": training}, processes=trainer.world_size)
+        # An epoch without a validation would show the values of the one before.
+        metrics = trainer.callback_metrics if self._validation_s else {}
+        record = {
+            "epoch": trainer.current_epoch,
+            "seconds": training,
+            "data_wait_s": None,
+            "validation_s": self._validation_s,
+            "checkpoint_s": 0.0,
+            "samples_per_s": figures["samples_per_s"],
+            "tokens_per_s": figures["tokens_per_s"],
+            "train_loss": totals.loss,
+            "metrics": shown_metrics(pl_module, {name: float(value) for name, value in metrics.items()}),
+        }
+        self.print(epoch_line(record, epochs=trainer.max_epochs, step=trainer.global_step))
 
     def on_validation_start(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
         self._validation_began = time.perf_counter()
@@ -256,16 +269,10 @@ def remaining_batches(trainer: pl.Trainer, batch_idx: int) -> int | None:
     return max(0, min(bounds)) if bounds else None
 
 
-def epoch_name(trainer: pl.Trainer) -> str:
-    """`epoch 3/9`, both counted from 0; without the end where it is open."""
-    limit = trainer.max_epochs
-    return f"epoch {trainer.current_epoch}" + (f"/{limit - 1}" if limit and limit > 0 else "")
-
-
-def speed(done: Totals, seconds: float, processes: int) -> str:
-    """Tokens a second, or samples a second for tasks without tokens."""
-    count, unit = (done.tokens, "tokens/s") if done.tokens else (done.samples, "samples/s")
-    return f"{number(ratio(count * processes, seconds), 0)} {unit}"
+def measured_speed(done: Totals, seconds: float, processes: int) -> str:
+    """What `processes` processes do a second that each did `done` in `seconds`."""
+    figures = rates(done, {"data": 0.0, "step": seconds}, processes=processes)
+    return speed(samples_per_s=figures["samples_per_s"], tokens_per_s=figures["tokens_per_s"])
 
 
 def returned_loss(outputs: Any) -> float | None:

@@ -16,14 +16,17 @@ from hotloop.callbacks.accounting import (
     perplexity,
     rates,
 )
+from hotloop.callbacks.checkpointing import checkpoints, monitored
 from hotloop.callbacks.counting import StepCounter
-from hotloop.callbacks.interruption import Interruption
 from hotloop.callbacks.json_file import as_json, write_json
-from hotloop.callbacks.tables import epoch_table
+from hotloop.callbacks.tables import epoch_line, epoch_table, shown_metrics
+from hotloop.log_file import log_to_file
 
 
 class TrainingReport(pl.Callback):
     """Writes report.json after every epoch and logs speed, loss and memory every `log_every_n_steps`.
+
+    Each epoch is told in one line, to the log file and, where there is a progress bar, above it.
 
     What the figures mean:
 
@@ -46,7 +49,6 @@ class TrainingReport(pl.Callback):
 
     Args:
         path: of report.json.
-        task: name of the task.
         command: what was asked for: train, evaluate.
         seed: the run's seed.
         precision: as asked for in the configuration; Lightning may use another.
@@ -57,14 +59,13 @@ class TrainingReport(pl.Callback):
         self,
         path: str,
         *,
-        task: str = "translation",
         command: str = "train",
         seed: int | None = None,
         precision: str | None = None,
         table: bool = True,
     ) -> None:
         self.path = Path(path)
-        self.task = task
+        self.task = ""
         self.command = command
         self.seed = seed
         self.precision = precision
@@ -99,6 +100,7 @@ class TrainingReport(pl.Callback):
 
     def setup(self, trainer: pl.Trainer, pl_module: pl.LightningModule, stage: str) -> None:
         self._stage = stage
+        self.task = task_name(pl_module)
         if stage == "fit":
             self._begin()
 
@@ -197,6 +199,7 @@ class TrainingReport(pl.Callback):
         self.clock.switch(None)
         self._sample_memory()
         self._close_epoch(trainer, pl_module)
+        self._tell(trainer, pl_module)
         self._write(trainer)
 
     def on_train_end(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
@@ -308,6 +311,17 @@ class TrainingReport(pl.Callback):
         self.metrics.update(self._validation)
         self._counter, self._validation, self._norms = StepCounter(), {}, []
 
+    def _tell(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
+        """One line for the epoch just recorded, to the log file and above the progress bar."""
+        if not trainer.is_global_zero:
+            return
+        record = self.epochs[-1]
+        shown = record | {"metrics": shown_metrics(pl_module, record["metrics"])}
+        line = epoch_line(shown, epochs=trainer.max_epochs, step=trainer.global_step)
+        log_to_file(line, source=__name__)
+        if trainer.progress_bar_callback is not None:
+            trainer.progress_bar_callback.print(line)
+
     def _over_processes(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> tuple[Totals, float, float | None]:
         """Totals and resident memory summed over the processes, GPU memory of the fullest device."""
         totals, gpu = self._counter.read(), environment.peak_gpu_mb(pl_module.device)
@@ -335,6 +349,8 @@ class TrainingReport(pl.Callback):
 
     def content(self, trainer: pl.Trainer) -> dict[str, Any]:
         """report.json as it stands now."""
+        best, last = checkpoints(trainer)
+        name, score = monitored(trainer)
         seed = self.seed if self.seed is not None else os.environ.get("PL_GLOBAL_SEED")
         return {
             "task": self.task,
@@ -347,7 +363,9 @@ class TrainingReport(pl.Callback):
             "steps": trainer.global_step,
             "epochs": self.epochs,
             "metrics": self.metrics,
-            **_checkpoints(trainer),
+            "monitor": None if name is None else {"name": name, "best": score},
+            "best_checkpoint": best or None,
+            "last_checkpoint": last or best or None,
         }
 
     def _write(self, trainer: pl.Trainer) -> None:
@@ -355,27 +373,10 @@ class TrainingReport(pl.Callback):
             write_json(self.path, self.content(trainer))
 
 
-def _checkpoints(trainer: pl.Trainer) -> dict[str, Any]:
-    best: Any = None
-    last: Any = None
-    monitor = score = None
-    for callback in trainer.checkpoint_callbacks:
-        path = getattr(callback, "best_model_path", "") or None
-        last = last or getattr(callback, "last_model_path", "") or None
-        if getattr(callback, "monitor", None) is None:
-            last = last or path  # without a monitor it is the newest
-            continue
-        best = best or path
-        if monitor is None:
-            monitor, score = callback.monitor, callback.best_model_score  # type: ignore[attr-defined]
-    for other in trainer.callbacks:  # type: ignore[attr-defined]
-        if isinstance(other, Interruption) and other.saved is not None:
-            last = str(other.saved)
-    return {
-        "monitor": None if monitor is None else {"name": monitor, "best": score},
-        "best_checkpoint": best,
-        "last_checkpoint": last or best,
-    }
+def task_name(pl_module: pl.LightningModule) -> str:
+    """`translation` for a TranslationTask."""
+    name = type(pl_module).__name__
+    return (name.removesuffix("Task") or name).lower()
 
 
 def learning_rate(trainer: pl.Trainer) -> Any:

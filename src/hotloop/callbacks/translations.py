@@ -19,6 +19,8 @@ class SampleTranslations(pl.Callback):
         every_n_validations: at each n-th validation.
     """
 
+    kind = "text"
+
     def __init__(self, *, sentences: int = 8, every_n_validations: int = 1) -> None:
         if sentences < 1 or every_n_validations < 1:
             raise ValueError(

@@ -1,10 +1,14 @@
 """Losses that every step pays for, with their equivalence to the plain formulation kept by tests."""
 
-from typing import Any
+import math
+from typing import Any, Literal
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor
+
+RegressionLoss = Literal["mse", "l1", "huber", "gaussian_nll"]
+LEAST_VARIANCE = 1e-6  # of a standardised target: the likelihood of a hit is finite
 
 
 class _SmoothedCrossEntropy(torch.autograd.Function):
@@ -54,3 +58,47 @@ def smoothed_cross_entropy(logits: Tensor, labels: Tensor, smoothing: float = 0.
     """
     smoothed, plain = _SmoothedCrossEntropy.apply(logits, labels, smoothing)
     return smoothed, plain
+
+
+def mean_and_variance(outputs: Tensor) -> tuple[Tensor, Tensor]:
+    """Outputs (B, 2T) as the means (B, T) and variances (B, T) of normal distributions, float32 at least.
+
+    The variance is the softplus of its output and not the exponential (Nix & Weigend 1994): its gradient neither
+    explodes nor has to be cut off.
+    """
+    mean, spread = outputs.to(torch.promote_types(outputs.dtype, torch.float32)).chunk(2, dim=1)
+    return mean, F.softplus(spread) + LEAST_VARIANCE
+
+
+def regression_losses(
+    outputs: Tensor, targets: Tensor, *, loss: RegressionLoss = "mse", huber_delta: float = 1.0
+) -> Tensor:
+    """Loss of each sample (B,), the mean over its T targets; float32 at least.
+
+    Args:
+        outputs: (B, T), or (B, 2T) with "gaussian_nll", see `mean_and_variance`.
+        targets: (B, T).
+        loss: "mse", "l1", "huber", or "gaussian_nll": −ln of the normal density (Nix & Weigend 1994, eq. 5).
+        huber_delta: error from which "huber" grows no longer with the square (Huber 1964).
+
+    Raises:
+        ValueError: the shapes do not fit. Nothing is broadcast: (B, 1) against (B,) would compare all with all.
+    """
+    wanted = targets.shape if loss != "gaussian_nll" else (*targets.shape[:-1], 2 * targets.shape[-1])
+    if targets.ndim != 2 or outputs.shape != wanted:
+        raise ValueError(
+            f"outputs of shape {tuple(outputs.shape)} do not fit targets of shape {tuple(targets.shape)} "
+            f"with loss={loss}"
+        )
+    dtype = torch.promote_types(outputs.dtype, torch.float32)
+    targets = targets.to(dtype)
+    if loss == "gaussian_nll":
+        mean, variance = mean_and_variance(outputs)
+        losses = 0.5 * (variance.log() + (targets - mean) ** 2 / variance + math.log(2 * math.pi))
+    elif loss == "mse":
+        losses = F.mse_loss(outputs.to(dtype), targets, reduction="none")
+    elif loss == "l1":
+        losses = F.l1_loss(outputs.to(dtype), targets, reduction="none")
+    else:
+        losses = F.huber_loss(outputs.to(dtype), targets, reduction="none", delta=huber_delta)
+    return losses.mean(dim=1)

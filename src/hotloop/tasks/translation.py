@@ -5,31 +5,15 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-import lightning.pytorch as pl
 import torch
-from lightning.pytorch.strategies import DeepSpeedStrategy, FSDPStrategy, ModelParallelStrategy
 from torch import Tensor
 from torch.utils.checkpoint import checkpoint
 
 from hotloop.decoding import check_options, search
-from hotloop.errors import UserError
 from hotloop.metrics.translation import score_translations
 from hotloop.tasks.losses import smoothed_cross_entropy
-
-
-@dataclass(frozen=True)
-class StepResult:
-    """What one training step did, for the callbacks; `loss_sum` stays on the device.
-
-    Attributes:
-        loss_sum: summed negative log-likelihood of the real target tokens, natural log, 0-dim, detached.
-        tokens: real target tokens, EOS counted, BOS and padding not.
-        samples: sentence pairs.
-    """
-
-    loss_sum: Tensor
-    tokens: int
-    samples: int
+from hotloop.tasks.task import StepResult as StepResult
+from hotloop.tasks.task import Task
 
 
 @dataclass(frozen=True)
@@ -92,18 +76,15 @@ def real_tokens(length: Tensor, width: int) -> tuple[Tensor, Tensor]:
     return rows, rows * width + columns
 
 
-class TranslationTask(pl.LightningModule):
+class TranslationTask(Task):
     """What is optimised and measured when a model translates.
 
-    The training loss is the mean over the real target tokens of the whole optimiser step: gradient
-    accumulation and several processes give the gradient of the one big batch, whatever the lengths.
+    The training loss is the mean over the real target tokens of the whole optimiser step: see `Task`.
 
     Args:
         model: a Translator.
         source_tokenizer: turns source lines into ids; saved with the checkpoint.
         target_tokenizer: the same for the target side.
-        optimizer: `module → Optimizer`; called with `scaled_and_clipped=` besides.
-        schedule: `optimizer → scheduler`, called with `total_steps=`; stepped per optimiser step.
         label_smoothing: see `token_losses`; reported losses are always unsmoothed.
         projection_chunk: see `token_losses`.
         beam_size: beam of validation and test decoding (1 = greedy).
@@ -111,8 +92,7 @@ class TranslationTask(pl.LightningModule):
         max_length: cap on decoded tokens; None = 2 × source length + 10.
         decode_every: decode at every k-th validation only (0 = never); the test set is always decoded.
         decode_sentences: decode only the first n sentences of the validation set (None = all).
-        saved: plain dict stored in the checkpoint under "hotloop": what `hotloop.checkpoint` needs to build
-            this task again.
+        optimizer, schedule, saved: see `Task`.
     """
 
     kind = "text"
@@ -123,6 +103,7 @@ class TranslationTask(pl.LightningModule):
         "val/bleu": "max",
         "val/chrf": "max",
     }
+    headline = ("val/bleu",)
 
     def __init__(
         self,
@@ -130,8 +111,6 @@ class TranslationTask(pl.LightningModule):
         model: Any,
         source_tokenizer: Any,
         target_tokenizer: Any,
-        optimizer: Callable[..., torch.optim.Optimizer] | None = None,
-        schedule: Callable[..., Any] | None = None,
         label_smoothing: float = 0.0,
         projection_chunk: int = 0,
         beam_size: int = 1,
@@ -139,9 +118,11 @@ class TranslationTask(pl.LightningModule):
         max_length: int | None = None,
         decode_every: int = 1,
         decode_sentences: int | None = None,
+        optimizer: Callable[..., torch.optim.Optimizer] | None = None,
+        schedule: Callable[..., Any] | None = None,
         saved: dict[str, Any] | None = None,
     ) -> None:
-        super().__init__()
+        super().__init__(model=model, optimizer=optimizer, schedule=schedule, saved=saved)
         if not 0 <= label_smoothing < 1:
             raise ValueError(f"label_smoothing must lie in [0, 1), not {label_smoothing}")
         check_options(beam_size=beam_size, n_best=1, length_penalty=length_penalty, max_length=max_length)
@@ -151,11 +132,8 @@ class TranslationTask(pl.LightningModule):
             )
         if decode_sentences is not None and decode_sentences < 1:
             raise ValueError(f"decode_sentences must be null or at least 1, not {decode_sentences}")
-        self.model: Any = model
         self.source_tokenizer = source_tokenizer
         self.target_tokenizer = target_tokenizer
-        self.optimizer_factory = optimizer
-        self.schedule_factory = schedule
         self.label_smoothing = label_smoothing
         self.projection_chunk = projection_chunk
         self.search_options: dict[str, Any] = {
@@ -165,113 +143,21 @@ class TranslationTask(pl.LightningModule):
         }
         self.decode_every = decode_every
         self.decode_sentences = decode_sentences
-        self.saved = saved or {}
-        self.last_step: StepResult | None = None
-        self.grad_norm: Tensor | None = None
         self.signatures: dict[str, str] = {}
         self.hypotheses: list[str] = []
         self.sentences = 0
-        self._validations = 0
         self._results: dict[int, SentenceResult] = {}
-        self._epoch_loss = torch.zeros(())
-        self._epoch_tokens = 0
-        self._window_tokens: Tensor | float = 0.0
-        self._window_unit: Tensor | float = 1.0
+
+    def result_rows(self) -> list[tuple[str, str]]:
+        return list(self.signatures.items())
 
     # ---- training -------------------------------------------------------------------------------------
-
-    def on_train_epoch_start(self) -> None:
-        self._epoch_loss = torch.zeros((), dtype=self._precise, device=self.device)
-        self._epoch_tokens = 0
-
-    @property
-    def _precise(self) -> torch.dtype:
-        """What sums of an epoch are kept in."""
-        return torch.float32 if self.device.type == "mps" else torch.float64
 
     def training_step(self, batch: Any, batch_idx: int) -> Tensor:
         losses, plain, _ = token_losses(
             self.model, batch, label_smoothing=self.label_smoothing, chunk=self.projection_chunk
         )
-        tokens = len(losses)
-        loss_sum = plain.sum()
-        self.last_step = StepResult(loss_sum, tokens, len(batch))
-        self._epoch_loss = self._epoch_loss.to(self.device) + loss_sum
-        self._epoch_tokens += tokens
-        return losses.sum() * self._loss_weight(tokens, batch_idx)
-
-    def _loss_weight(self, tokens: int, batch_idx: int) -> Tensor | float:
-        """Weight of this micro-batch's summed loss.
-
-        The mean runs over all tokens of the optimiser step, which are known only at its end. So each
-        micro-batch is divided by the tokens of the first one, and `on_before_optimizer_step` mends the
-        difference. Processes average their gradients, hence the factor world size.
-        """
-        count: Tensor | float = float(tokens)
-        if self.trainer.world_size > 1:
-            count = torch.tensor(count, device=self.device)
-            torch.distributed.all_reduce(count)
-        if batch_idx % self.trainer.accumulate_grad_batches == 0:
-            self._window_tokens, self._window_unit = 0.0, count
-        self._window_tokens = self._window_tokens + count
-        return self.trainer.world_size / self._window_unit
-
-    def on_before_optimizer_step(self, optimizer: torch.optim.Optimizer) -> None:
-        accumulated = self.trainer.accumulate_grad_batches
-        gradients = [p.grad for p in self.parameters() if p.grad is not None]
-        if accumulated > 1:
-            # Lightning divided each micro-batch by `accumulated`, the last incomplete window's too.
-            factor = torch.as_tensor(self._window_unit * accumulated / self._window_tokens)
-            torch._foreach_mul_(gradients, factor.to(self.device))
-        if self.trainer.gradient_clip_val is None and self._logs_this_step():
-            self.grad_norm = torch.nn.utils.get_total_norm(gradients)
-
-    def configure_gradient_clipping(
-        self,
-        optimizer: torch.optim.Optimizer,
-        gradient_clip_val: int | float | None = None,
-        gradient_clip_algorithm: str | None = None,
-    ) -> None:
-        if gradient_clip_val is None:
-            return
-        sharded = isinstance(self.trainer.strategy, (FSDPStrategy, DeepSpeedStrategy, ModelParallelStrategy))
-        if gradient_clip_algorithm in (None, "norm") and not sharded:
-            # Lightning refuses to clip for a fused optimiser under any mixed precision, also where no
-            # gradient scaler exists (bf16). The gradients are un-scaled, and the same on all ranks, by now.
-            self.grad_norm = torch.nn.utils.clip_grad_norm_(self.parameters(), gradient_clip_val)
-        else:
-            self.clip_gradients(optimizer, gradient_clip_val, gradient_clip_algorithm)
-
-    def _logs_this_step(self) -> bool:
-        every = getattr(self.trainer, "log_every_n_steps", 0)
-        return bool(every) and (self.trainer.global_step + 1) % every == 0
-
-    def on_train_epoch_end(self) -> None:
-        totals = torch.stack([self._epoch_loss, torch.full_like(self._epoch_loss, self._epoch_tokens)])
-        if self.trainer.world_size > 1:
-            torch.distributed.all_reduce(totals)
-        loss_sum, tokens = totals.tolist()
-        if not math.isfinite(loss_sum):
-            raise UserError(
-                f"the training loss is {loss_sum} in epoch {self.current_epoch}: the run has diverged. Lower "
-                "optimizer.lr, set trainer.gradient_clip_val, or choose another precision"
-            )
-        self.log("train/loss_epoch", loss_sum / max(1.0, tokens), sync_dist=True)
-
-    def configure_optimizers(self) -> Any:
-        if self.optimizer_factory is None:
-            raise RuntimeError("this task was loaded for evaluation: it has no optimiser")
-        optimizer = self.optimizer_factory(
-            self.model,
-            scaled_and_clipped=(
-                getattr(self.trainer.precision_plugin, "scaler", None) is not None
-                and self.trainer.gradient_clip_val is not None
-            ),
-        )
-        if self.schedule_factory is None:
-            return optimizer
-        schedule = self.schedule_factory(optimizer, total_steps=self.trainer.estimated_stepping_batches)
-        return {"optimizer": optimizer, "lr_scheduler": {"scheduler": schedule, "interval": "step"}}
+        return self.finish_step(losses, plain, batch_idx, tokens=len(losses), samples=len(batch))
 
     # ---- validation and test --------------------------------------------------------------------------
 
@@ -317,16 +203,7 @@ class TranslationTask(pl.LightningModule):
             # Keyed by sample: pairs repeated to even out the processes count once.
             self._results[sample] = SentenceResult(loss_sum, count, hypothesis)
 
-    def on_validation_epoch_end(self) -> None:
-        if self.trainer.sanity_checking:
-            return
-        self._validations += 1
-        self._report("val", "valid")
-
-    def on_test_epoch_end(self) -> None:
-        self._report("test", "test")
-
-    def _report(self, prefix: str, split: str) -> None:
+    def report_results(self, prefix: str, split: str) -> None:
         results = self._gather_results()
         self.sentences = len(results)
         if not results:
@@ -346,21 +223,5 @@ class TranslationTask(pl.LightningModule):
         self.log_dict(values, sync_dist=True)
 
     def _gather_results(self) -> dict[int, SentenceResult]:
-        if self.trainer.world_size == 1:
-            return self._results
-        parts: list[dict[int, SentenceResult]] = [{} for _ in range(self.trainer.world_size)]
-        torch.distributed.all_gather_object(parts, self._results)
+        parts = self.from_all_processes(self._results)
         return {sample: result for part in parts for sample, result in part.items()}
-
-    # ---- checkpoint -----------------------------------------------------------------------------------
-
-    def on_save_checkpoint(self, checkpoint: dict[str, Any]) -> None:
-        progress = {"validations": self._validations, "loss": float(self._epoch_loss), "tokens": self._epoch_tokens}
-        checkpoint["hotloop"] = self.saved | {"progress": progress}
-
-    def on_load_checkpoint(self, checkpoint: dict[str, Any]) -> None:
-        progress = checkpoint.get("hotloop", {}).get("progress", {})
-        self._validations = int(progress.get("validations", 0))
-        # Kept when the run continues within the epoch; a new epoch begins at zero by itself.
-        self._epoch_loss = torch.tensor(progress.get("loss", 0.0), dtype=self._precise, device=self.device)
-        self._epoch_tokens = int(progress.get("tokens", 0))

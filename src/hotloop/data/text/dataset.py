@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 import torch
@@ -38,19 +38,6 @@ class BitextDataset(Dataset[Batch]):
             target_length=torch.from_numpy(target_length),
             ids=torch.from_numpy(numbers),
         )
-
-
-class FixedBatches(Dataset[Batch]):
-    """The batches of a sampler by number: the same ones, in the same order, at every pass."""
-
-    def __init__(self, dataset: BitextDataset, batches: Iterable[list[int]]) -> None:
-        self._dataset, self._batches = dataset, list(batches)
-
-    def __len__(self) -> int:
-        return len(self._batches)
-
-    def __getitem__(self, number: int) -> Batch:
-        return self._dataset[self._batches[number]]
 
 
 def encode_pairs(

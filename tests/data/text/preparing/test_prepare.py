@@ -19,10 +19,10 @@ import numpy as np
 import psutil
 import pytest
 
+from hotloop.data.processes import one_interrupt, worker_processes
 from hotloop.data.text.corpora import BitextFolder
 from hotloop.data.text.preparing.filters import Filters
 from hotloop.data.text.preparing.prepare import PreparedCorpus, prepare
-from hotloop.data.text.preparing.processes import one_interrupt, worker_processes
 from hotloop.data.text.preparing.recipe import Recipe
 from hotloop.data.text.tokenizer import TokenizerOptions
 from hotloop.errors import UserError
@@ -326,8 +326,8 @@ def test_a_cache_folder_that_cannot_be_written_to_is_told(
     def refused(path: Any, *_: Any, memo: Path = tmp_path / "cache" / "x", **__: Any) -> None:
         raise PermissionError(13, "Permission denied", str(memo))
 
-    place = {"write_json": "store", "FileLock": "prepare", "content_hash": "recipe"}[call]
-    monkeypatch.setattr(f"hotloop.data.text.preparing.{place}.{call}", refused)
+    place = {"content_hash": "text.preparing.recipe"}.get(call, "cache_folder")
+    monkeypatch.setattr(f"hotloop.data.{place}.{call}", refused)
     with pytest.raises(UserError, match=r"cannot write to data\.cache_dir=.*Permission denied"):
         prepare(recipe(corpus), tmp_path / "cache")
 

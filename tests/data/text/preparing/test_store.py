@@ -8,9 +8,10 @@ import numpy as np
 import pytest
 import torch
 
+from hotloop.data.cache_folder import content_hash, finish, read_meta
 from hotloop.data.text.batch import Batch
 from hotloop.data.text.dataset import BitextDataset, encode_pairs
-from hotloop.data.text.preparing.store import TokenRows, TokenWriter, content_hash, finish, read_meta
+from hotloop.data.text.preparing.store import TokenRows, TokenWriter
 from hotloop.data.text.tokenizer import TokenizerOptions, count_words, train_tokenizer
 from hotloop.errors import UserError
 from hotloop.vocabulary import BOS, EOS, PAD

@@ -16,6 +16,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from hotloop.data.cache_folder import write_json
+from hotloop.data.processes import worker_processes
+from hotloop.data.progress import Progress
 from hotloop.data.text.preparing.chunks import (
     clean_chunk,
     encode_chunk,
@@ -24,11 +27,9 @@ from hotloop.data.text.preparing.chunks import (
     ordered_map,
 )
 from hotloop.data.text.preparing.filters import check_anything_left, describe_drops
-from hotloop.data.text.preparing.processes import worker_processes
-from hotloop.data.text.preparing.progress import Progress
 from hotloop.data.text.preparing.recipe import Recipe
 from hotloop.data.text.preparing.splitting import assign_roles
-from hotloop.data.text.preparing.store import TokenWriter, write_json
+from hotloop.data.text.preparing.store import TokenWriter
 from hotloop.data.text.readers import BitextFiles, read_pairs
 from hotloop.data.text.tokenizer import State, count_words, train_tokenizer
 from hotloop.errors import UserError

@@ -7,30 +7,23 @@ It is built beside its final name under a lock and renamed when whole.
 
 from __future__ import annotations
 
-import errno
-import hashlib
 import json
 import logging
-import os
-import shutil
 import time
 from collections.abc import Mapping
 from concurrent.futures import Executor
-from concurrent.futures.process import BrokenProcessPool
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import Any
 
-from filelock import FileLock, Timeout
-
+from hotloop.data.cache_folder import build_once, described_name, writable
+from hotloop.data.processes import cores, worker_processes
 from hotloop.data.text.normalisation import detokenize
 from hotloop.data.text.preparing.build import SIDES, build
-from hotloop.data.text.preparing.processes import one_interrupt, worker_processes
 from hotloop.data.text.preparing.recipe import Recipe
-from hotloop.data.text.preparing.store import TokenRows, finish, read_meta
+from hotloop.data.text.preparing.store import TokenRows
 from hotloop.data.text.readers import read_pairs
 from hotloop.data.text.tokenizer import Tokenizer, load_tokenizer
-from hotloop.errors import UserError
 
 log = logging.getLogger(__name__)
 
@@ -78,35 +71,13 @@ def prepare(recipe: Recipe, cache_dir: Path, *, workers: int | None = None) -> P
 
     `workers`: processes that clean and encode; None takes one a core (at most 4: memory) for all but small corpora.
     """
-    try:
-        cache_dir.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise UserError(f"cannot make the folder data.cache_dir={cache_dir}: {error.strerror}") from error
-    try:
-        return _prepare(recipe, cache_dir, workers)
-    except OSError as error:
-        if error.filename is None or not Path(os.fsdecode(error.filename)).is_relative_to(cache_dir):
-            raise
-        raise UserError(f"cannot write to data.cache_dir={cache_dir}: {error.strerror} ({error.filename})") from error
+    with writable(cache_dir):
+        description = _described(recipe, cache_dir)
 
+        def fill(draft: Path) -> dict[str, Any]:
+            return _build(recipe, description, draft, workers)
 
-def _prepare(recipe: Recipe, cache_dir: Path, workers: int | None) -> PreparedCorpus:
-    description = _described(recipe, cache_dir)
-    name = hashlib.blake2b(json.dumps(description, sort_keys=True).encode(), digest_size=8).hexdigest()
-    folder = cache_dir / name
-    if (meta := read_meta(folder)) is not None:
-        return PreparedCorpus(folder, meta)
-    with _locked(cache_dir / f"{name}.lock"):
-        if (meta := read_meta(folder)) is None:  # nobody built it while we waited
-            if folder.exists():
-                log.warning("%s is incomplete: building it again", folder)
-                shutil.rmtree(folder)
-            draft = cache_dir / f"{name}.building"
-            shutil.rmtree(draft, ignore_errors=True)  # left by a run that was killed
-            with one_interrupt():
-                meta = _build(recipe, description, draft, workers)
-            os.replace(draft, folder)
-    return PreparedCorpus(folder, meta)
+        return PreparedCorpus(*build_once(cache_dir, described_name(description), fill, what="the corpus"))
 
 
 def _described(recipe: Recipe, cache_dir: Path) -> dict[str, Any]:
@@ -117,35 +88,12 @@ def _described(recipe: Recipe, cache_dir: Path) -> dict[str, Any]:
     return recipe.describe(cache_dir / "contents.json")
 
 
-def _locked(path: Path) -> FileLock:
-    lock = FileLock(path)
-    try:
-        lock.acquire(timeout=0)
-        lock.release()
-    except Timeout:
-        log.info("another process is preparing this corpus: waiting for it (%s)", path)
-    return lock
-
-
 def _build(recipe: Recipe, description: dict[str, Any], draft: Path, workers: int | None) -> dict[str, Any]:
-    """Fill `draft`; returns its meta data. A failed build leaves nothing."""
+    """Fill `draft`; returns its meta data."""
     start = time.monotonic()
-    draft.mkdir(parents=True)
-    try:
-        with _executor(recipe, workers) as executor:
-            meta = {"recipe": description, **build(recipe, draft, executor)}
-        meta["seconds"] = round(time.monotonic() - start, 2)
-        finish(draft, meta)
-    except BaseException as error:
-        shutil.rmtree(draft, ignore_errors=True)
-        if isinstance(error, BrokenProcessPool):
-            raise UserError(
-                "a process that was preparing the corpus died: too little memory, or a script of your own without "
-                'if __name__ == "__main__"; data.prepare_workers=1 needs less and starts none'
-            ) from None
-        if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
-            raise UserError(f"no space left while preparing the corpus in {draft.parent}; set data.cache_dir") from None
-        raise
+    with _executor(recipe, workers) as executor:
+        meta = {"recipe": description, **build(recipe, draft, executor)}
+    meta["seconds"] = round(time.monotonic() - start, 2)
     log.info("prepared %s pairs in %.1f s: %s", f"{meta['pairs']['train']:,}", meta["seconds"], draft.parent)
     return meta
 
@@ -153,6 +101,5 @@ def _build(recipe: Recipe, description: dict[str, Any], draft: Path, workers: in
 def _executor(recipe: Recipe, workers: int | None) -> AbstractContextManager[Executor | None]:
     if workers is None:
         size = sum(path.stat().st_size for files in recipe.files.values() for path in files.paths())
-        workers = min(len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1, 4)
-        workers = workers if size > _PARALLEL_BYTES else 1
+        workers = min(cores(), 4) if size > _PARALLEL_BYTES else 1
     return worker_processes(workers) if workers > 1 else nullcontext()

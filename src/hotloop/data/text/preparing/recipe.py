@@ -7,9 +7,9 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
+from hotloop.data.cache_folder import content_hash
 from hotloop.data.text.normalisation import check_unicode_form
 from hotloop.data.text.preparing.filters import Filters
-from hotloop.data.text.preparing.store import content_hash
 from hotloop.data.text.readers import BitextFiles
 from hotloop.data.text.tokenizer import TokenizerOptions
 from hotloop.errors import UserError

@@ -6,10 +6,6 @@ A Python list per sentence would cost twenty times as much and grow in every for
 
 from __future__ import annotations
 
-import hashlib
-import json
-import os
-import uuid
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
@@ -112,57 +108,3 @@ class _ArrayWriter:
     def _write_header(self) -> None:
         header = {"descr": np.lib.format.dtype_to_descr(self._dtype), "fortran_order": False}
         np.lib.format.write_array_header_1_0(self._file, {**header, "shape": (self._count,)})
-
-
-META = "meta.json"
-
-
-def finish(folder: Path, meta: dict[str, Any]) -> None:
-    """Write `meta` with the size of every file: its presence says that the folder is complete."""
-    sizes = {path.name: path.stat().st_size for path in sorted(folder.iterdir()) if path.name != META}
-    write_json(folder / META, {**meta, "sizes": sizes})
-
-
-def read_meta(folder: Path) -> dict[str, Any] | None:
-    """What `finish` wrote, or None when the folder is not there, half written or has lost bytes."""
-    try:
-        meta = json.loads((folder / META).read_text(encoding="utf-8"))
-        whole = all((folder / name).stat().st_size == size for name, size in meta["sizes"].items())
-    except (OSError, ValueError, KeyError, AttributeError, TypeError):
-        return None
-    return meta if whole else None
-
-
-def content_hash(path: Path, *, memo: Path) -> str:
-    """A hash of the bytes of `path`, remembered in the file `memo`.
-
-    The memo knows a file by path, size, time of change (ns) and inode: a rewrite changes at least one of them,
-    unless somebody sets the clock back on purpose; reading gigabytes at every start would cost more than it saves.
-    """
-    stat = path.stat()
-    identity = f"{path.resolve()}|{stat.st_size}|{stat.st_mtime_ns}|{stat.st_ino}"
-    known = _read_memo(memo)
-    if identity not in known:
-        digest = hashlib.blake2b(digest_size=16)
-        with open(path, "rb") as file:
-            while block := file.read(1 << 20):
-                digest.update(block)
-        known = {**_read_memo(memo), identity: digest.hexdigest()}
-        memo.parent.mkdir(parents=True, exist_ok=True)
-        write_json(memo, known)
-    return known[identity]
-
-
-def _read_memo(memo: Path) -> dict[str, str]:
-    try:
-        known = json.loads(memo.read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        return {}  # lost or damaged: hash again
-    return known if isinstance(known, dict) else {}
-
-
-def write_json(path: Path, value: object) -> None:
-    """Replace `path` in one step, so that no reader sees half a file."""
-    draft = path.with_name(f"{path.name}.{uuid.uuid4().hex}.tmp")
-    draft.write_text(json.dumps(value, ensure_ascii=False, indent=1), encoding="utf-8")
-    os.replace(draft, path)

@@ -1,30 +1,33 @@
-"""What evaluate.py and predict.py do: a trained model from its checkpoint alone, on any text."""
+"""Translations of any text by a trained model, and how good they are."""
 
-import json
 import logging
-import os
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, TextIO
-
-import lightning.pytorch as pl
-import torch
+from typing import Any
 
 from hotloop import announce, checkpoint
-from hotloop.callbacks.progress import ThroughputBar
-from hotloop.config import build, check_options, plain_config
 from hotloop.data.text.form import TextForm
 from hotloop.data.text.lines import LinesDataModule
 from hotloop.data.text.readers import BitextFiles, read_lines, read_pairs
 from hotloop.data.text.tokenizer import load_tokenizer
 from hotloop.decoding.lines import translate_stream
 from hotloop.errors import UserError
-from hotloop.run import lightning_mistakes, quieten_libraries
+from hotloop.inference.options import choose_device
+from hotloop.inference.output import measure, output_file, test_metrics, write_evaluation, write_lines
 from hotloop.tasks.translation import TranslationTask
 
 log = logging.getLogger(__name__)
+
+# What only translation knows, with the values when nobody sets them.
+OPTIONS = {
+    "source": None,
+    "reference": None,
+    "beam_size": None,
+    "n_best": 1,
+    "length_penalty": None,
+    "max_length": None,
+}
 
 STREAM_CHUNK = 2048  # lines read before they are translated: enough to sort by length, small enough to keep flowing
 
@@ -40,7 +43,13 @@ def load_translation(path: str | Path, *, model_modules: list[str] | None = None
     Raises:
         UserError: see `hotloop.checkpoint`, or options out of range.
     """
-    content = checkpoint.read_hotloop_checkpoint(path)
+    return translation_task(checkpoint.read_hotloop_checkpoint(path), path, model_modules=model_modules, **search)
+
+
+def translation_task(
+    content: dict[str, Any], path: str | Path, *, model_modules: list[str] | None = None, **search: Any
+) -> TranslationTask:
+    """The same from what `path` holds."""
     saved = content["hotloop"]
     data = saved["data"]
     if "source_tokenizer" not in data or "target_tokenizer" not in data:
@@ -69,23 +78,11 @@ def load_translation(path: str | Path, *, model_modules: list[str] | None = None
     return task.eval()
 
 
-def evaluate(config: Any) -> dict[str, float]:
-    """Measure a checkpoint: BLEU and chrF with their signatures, loss and perplexity.
-
-    Args:
-        config: composed from conf/evaluate.yaml.
-
-    Returns:
-        the metrics by name; also written to `evaluation.json` in the folder of the run.
-
-    Raises:
-        UserError: any mistake in the configuration, the checkpoint or the text.
-    """
-    quieten_libraries()
-    settings = plain_config(config)
-    check_evaluation(settings)
-    path = checkpoint_path(settings["ckpt_path"])
-    task = load_translation(
+def evaluate(settings: dict[str, Any], content: dict[str, Any]) -> dict[str, float]:
+    """BLEU and chrF with their signatures, loss and perplexity; see `hotloop.inference.evaluate`."""
+    path = settings["ckpt_path"]
+    task = translation_task(
+        content,
         path,
         model_modules=settings["model_modules"],
         **{key: settings[key] for key in ("beam_size", "length_penalty", "max_length")},
@@ -103,17 +100,10 @@ def evaluate(config: Any) -> dict[str, float]:
         target_tokenizer=task.target_tokenizer,
         batch_size=settings["batch_size"],
     )
-    node = {"_target_": "lightning.pytorch.Trainer", **settings["trainer"]}
-    node |= {"logger": False, "enable_checkpointing": False, "enable_model_summary": False}
-    trainer = build(node, "trainer", callbacks=[ThroughputBar()])
-    try:
-        with lightning_mistakes():
-            trainer.test(task, datamodule=data, verbose=False)
-    except SystemExit:  # Lightning's answer to Ctrl-C
-        raise KeyboardInterrupt from None
+    trainer = measure(task, settings, datamodule=data)
     if not task.sentences:
         raise UserError("nothing was measured: the options of the trainer left no batch")
-    metrics = {name.removeprefix("test/"): float(value) for name, value in trainer.callback_metrics.items()}
+    metrics = test_metrics(trainer)
     if trainer.is_global_zero:
         result = {
             "checkpoint": str(path),
@@ -125,59 +115,12 @@ def evaluate(config: Any) -> dict[str, float]:
             "search": task.search_options,
             "precision": trainer.precision,
         }
-        target = Path(settings["run_dir"]) / "evaluation.json"
-        target.parent.mkdir(parents=True, exist_ok=True)
-        target.write_text(json.dumps(result, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+        target = write_evaluation(settings, result)
         if settings["output"]:
             write_lines(settings["output"], task.hypotheses)
         rows = [("sentences", f"{task.sentences:,}"), *((name, f"{value:.4f}") for name, value in metrics.items())]
         log.info("result\n%s", announce.table([*rows, *task.signatures.items(), ("written to", str(target))]))
     return metrics
-
-
-def checkpoint_path(asked: str) -> Path:
-    """The file asked for; "last" is the newest below runs/."""
-    return checkpoint.find_last(Path("runs")) if asked == "last" else Path(asked)
-
-
-def check_evaluation(settings: dict[str, Any]) -> None:
-    """Types and ranges of conf/evaluate.yaml, before the checkpoint is read."""
-    check_common(settings)
-    if settings["split"] not in ("valid", "test"):
-        raise UserError(f"split={settings['split']!r}: expected test or valid")
-    check_texts(settings, "source", "reference", "output", optional=True)
-    if (settings["source"] is None) != (settings["reference"] is None):
-        raise UserError("give both source=FILE and reference=FILE, or neither")
-    check_options(pl.Trainer, settings["trainer"], "trainer")
-
-
-def check_common(settings: dict[str, Any]) -> None:
-    """What conf/evaluate.yaml and conf/predict.yaml share."""
-    check_texts(settings, "ckpt_path")
-    if not settings["ckpt_path"]:
-        raise UserError("ckpt_path is empty: give a checkpoint file")
-    modules = settings["model_modules"]
-    if not isinstance(modules, list) or not all(isinstance(name, str) and name for name in modules):
-        raise UserError(f"model_modules={modules!r}: expected a list of modules, such as [my_package.my_model]")
-    check_whole_number(settings, "batch_size")
-    for key in ("beam_size", "max_length"):
-        if settings[key] is not None:
-            check_whole_number(settings, key)
-    penalty = settings["length_penalty"]
-    if penalty is not None and (isinstance(penalty, bool) or not isinstance(penalty, (int, float))):
-        raise UserError(f"length_penalty={penalty!r}: expected a number of at least 0, or null")
-
-
-def check_texts(settings: dict[str, Any], *keys: str, optional: bool = False) -> None:
-    for key in keys:
-        if not isinstance(settings[key], str) and not (optional and settings[key] is None):
-            raise UserError(f"{key}={settings[key]!r}: expected a file name" + (" or null" if optional else ""))
-
-
-def check_whole_number(settings: dict[str, Any], key: str) -> None:
-    value = settings[key]
-    if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-        raise UserError(f"{key}={value!r}: expected a whole number of at least 1")
 
 
 def evaluation_files(settings: dict[str, Any], saved: dict[str, Any]) -> BitextFiles:
@@ -197,21 +140,11 @@ def evaluation_files(settings: dict[str, Any], saved: dict[str, Any]) -> BitextF
     return files
 
 
-def predict(config: Any) -> None:
-    """Translate line by line: one line out for each line in, in order.
-
-    Args:
-        config: composed from conf/predict.yaml.
-
-    Raises:
-        UserError: any mistake in the configuration, the checkpoint or the text.
-    """
-    settings = plain_config(config)
-    check_common(settings)
-    check_texts(settings, "input", "output", "device")
-    check_whole_number(settings, "n_best")
-    task = load_translation(
-        checkpoint_path(settings["ckpt_path"]),
+def predict(settings: dict[str, Any], content: dict[str, Any]) -> None:
+    """Line by line: one line out for each line in, in order; see `hotloop.inference.predict`."""
+    task = translation_task(
+        content,
+        settings["ckpt_path"],
         model_modules=settings["model_modules"],
         **{key: settings[key] for key in ("beam_size", "length_penalty", "max_length")},
     )
@@ -238,26 +171,6 @@ def predict(config: Any) -> None:
                 print(f"{place}{translation.text}", file=out, flush=typed)
 
 
-def choose_device(asked: str) -> torch.device:
-    """The device to translate on.
-
-    Raises:
-        UserError: no such device on this machine.
-    """
-    if asked == "auto":
-        if torch.cuda.is_available():
-            return torch.device("cuda")
-        return torch.device("mps" if torch.backends.mps.is_available() else "cpu")
-    try:
-        device = torch.device(asked)
-        if device.type == "meta":
-            raise TypeError("no memory, no translation")
-        torch.zeros(1, device=device)
-    except (RuntimeError, AssertionError, TypeError, NotImplementedError) as error:
-        raise UserError(f"device={asked!r} is not on this machine: use auto, cpu, cuda, cuda:1 or mps") from error
-    return device
-
-
 def input_lines(name: str) -> Iterator[str]:
     """Lines of a file, or of standard input for "-"; UTF-8, split at LF only."""
     if name != "-":
@@ -269,38 +182,3 @@ def input_lines(name: str) -> Iterator[str]:
         except UnicodeDecodeError as error:
             raise UserError(f"standard input, line {number}: not UTF-8 ({error.reason}); convert it first") from error
         yield line.removesuffix("\n").removesuffix("\r")
-
-
-@contextmanager
-def output_file(name: str) -> Iterator[TextIO]:
-    """The file to write, or standard output for "-"; UTF-8, LF line ends.
-
-    A file gets its name when it is complete: a failure leaves what was there before, and input and output may
-    be the same file.
-    """
-    if name == "-":
-        sys.stdout.reconfigure(encoding="utf-8", newline="\n")  # type: ignore[union-attr]
-        yield sys.stdout
-        sys.stdout.flush()  # here, where a reader that has gone can still be told apart from a failure
-        return
-    target = Path(name)
-    special = target.exists() and not target.is_file()  # a pipe or a device cannot be renamed onto
-    draft = target if special else target.with_name(f".{target.name}.{os.getpid()}.part")
-    try:
-        file = open(draft, "w", encoding="utf-8", newline="\n")  # noqa: SIM115 - closed below
-    except OSError as error:
-        raise UserError(f"output: cannot write {name}: {error.strerror}") from error
-    try:
-        with file:
-            yield file
-        if not special:
-            os.replace(draft, target)
-    except BaseException:
-        if not special:
-            draft.unlink(missing_ok=True)
-        raise
-
-
-def write_lines(name: str, lines: list[str]) -> None:
-    with output_file(name) as file:
-        file.writelines(f"{line}\n" for line in lines)

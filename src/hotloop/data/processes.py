@@ -15,6 +15,11 @@ from types import FrameType
 from typing import Any
 
 
+def cores() -> int:
+    """CPU cores that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
 @contextmanager
 def worker_processes(count: int) -> Iterator[ProcessPoolExecutor]:
     """An executor with `count` processes; they are killed when the block is left by an error or by Ctrl-C."""

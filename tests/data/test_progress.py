@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from hotloop.data.text.preparing import progress
+from hotloop.data import progress
 
 
 @pytest.mark.parametrize(("total", "told"), [(200, "encoding: 50 %, about"), (None, "encoding: 0 s so far")])
