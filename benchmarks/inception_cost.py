@@ -83,7 +83,7 @@ def main() -> None:
         with tempfile.TemporaryDirectory() as work:
             report = measured(options, Path(work))
     except (UserError, HydraException, OmegaConfBaseException) as error:
-        raise SystemExit(f"error: {error}") from error
+        raise SystemExit(f"error: {' '.join(str(error).split())}") from error
     if options.json:
         options.json.write_text(json.dumps(report, indent=2) + "\n")
 

@@ -28,6 +28,7 @@ from omegaconf.errors import OmegaConfBaseException
 
 from hotloop.config import flat_items, nearest
 from hotloop.errors import UserError
+from hotloop.log_file import write_record
 
 # Their values are file names or patterns, in which Hydra's grammar would see operators: = ( ) [ ] { } , : and spaces.
 PATH_KEYS = re.compile(
@@ -102,9 +103,7 @@ def write_to_log_file(error: Exception) -> None:
     record = logging.LogRecord("hotloop", logging.ERROR, __file__, 0, str(error), None, None)
     if not isinstance(error, UserError):
         record.exc_info = (type(error), error, error.__traceback__)
-    for handler in logging.getLogger().handlers:
-        if isinstance(handler, logging.FileHandler) and handler.stream is not None:
-            handler.handle(record)
+    write_record(record)
 
 
 def _reader_has_gone() -> NoReturn:

@@ -10,7 +10,11 @@ def log_to_file(text: str, *, source: str = "hotloop") -> None:
         text: the line.
         source: name of the logger that it is said to come from.
     """
-    record = logging.LogRecord(source, logging.INFO, __file__, 0, text, None, None)
+    write_record(logging.LogRecord(source, logging.INFO, __file__, 0, text, None, None))
+
+
+def write_record(record: logging.LogRecord) -> None:
+    """The same for a record of any kind."""
     for handler in logging.getLogger().handlers:
         # Without a stream it was closed, or is a file that is to be made at the first line.
         if isinstance(handler, logging.FileHandler) and handler.stream is not None:

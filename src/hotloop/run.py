@@ -61,7 +61,7 @@ def train(config: Any) -> float | None:
         content = checkpoint.read_hotloop_checkpoint(resume_from)
         settings["seed"] = resumed_seed(config, content, settings["seed"])
         check_resumable(content, settings, resume_from)
-        log.info("continuing from %s (epoch %s, step %s)", resume_from, content["epoch"], content["global_step"])
+        log.info("continuing from %s (epoch %s, step %s)", resume_from, content["epoch"] + 1, content["global_step"])
         say_if_longer(content, settings)
     pl.seed_everything(settings["seed"], workers=True, verbose=False)
     if torch.cuda.is_available():

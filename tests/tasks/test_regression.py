@@ -218,7 +218,7 @@ def test_two_processes_measure_each_picture_once():
 def test_a_diverged_run_ends_with_a_message():
     task = regression_task(Linear())
     task.optimizer_factory.keywords["lr"] = 1e30
-    with pytest.raises(UserError, match=r"the training loss is (nan|inf) in epoch 0"):
+    with pytest.raises(UserError, match=r"the training loss is (nan|inf) in epoch 1"):
         trainer().fit(task, loader(split(picture_batch(8), 1)))
 
 

@@ -28,8 +28,8 @@ class BatchSampler(Sampler[Any]):
         shuffle: see above.
         seed: with the epoch, decides the order.
         rank, world_size: of this process among those that share the batches.
-        at_least_two: no batch of one sample, where there is a way: batch normalisation needs two. A single one left at the
-            end joins the batch before, and ranks repeat samples rather than have one each.
+        at_least_two: no batch of one sample, where there is a way: batch normalisation needs two. A single one left
+            at the end joins the batch before, and ranks repeat samples rather than have one each.
     """
 
     def __init__(

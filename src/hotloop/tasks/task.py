@@ -154,7 +154,7 @@ class Task(pl.LightningModule):
         loss_sum, count = totals.tolist()
         if not math.isfinite(loss_sum):
             raise UserError(
-                f"the training loss is {loss_sum} in epoch {self.current_epoch}: the run has diverged. Lower "
+                f"the training loss is {loss_sum} in epoch {self.current_epoch + 1}: the run has diverged. Lower "
                 "optimizer.lr, set trainer.gradient_clip_val, or choose another precision"
             )
         self.log("train/loss_epoch", loss_sum / max(1.0, count), sync_dist=True)

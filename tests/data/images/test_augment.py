@@ -131,7 +131,7 @@ def test_global_generators_are_left_alone() -> None:
 
 def test_nothing_asked_for_changes_nothing() -> None:
     pictures = smooth(4)
-    made, targets = changed(pictures, crop=None, shift=0, horizontal_flip=0.0, extra=None, flip_negates=True)
+    made, targets = changed(pictures, crop=None, shift=0, horizontal_flip=0.0, extra=None, flip_about=0)
     assert np.array_equal(made, pictures)
     assert (targets == 1).all()
     assert AugmentOptions.of({"crop": None, "shift": 0, "hue": None}).active == {}
@@ -140,20 +140,20 @@ def test_nothing_asked_for_changes_nothing() -> None:
 
 def test_flips_turn_the_picture_and_the_sign_of_the_targets_if_asked() -> None:
     pictures = smooth(40)
-    made, targets = changed(pictures, horizontal_flip=0.5, flip_negates=True)
+    made, targets = changed(pictures, horizontal_flip=0.5, flip_about=0)
     flipped = np.array([np.array_equal(made[n], pictures[n][:, ::-1]) for n in range(40)])
     kept = np.array([np.array_equal(made[n], pictures[n]) for n in range(40)])
     assert (flipped ^ kept).all() and 8 < flipped.sum() < 32
     assert np.array_equal(targets, np.where(flipped[:, None], -1, 1).repeat(2, axis=1))
     assert (changed(pictures, horizontal_flip=1)[1] == 1).all()
-    made, targets = changed(pictures, vertical_flip=1, flip_negates=True)
+    made, targets = changed(pictures, vertical_flip=1, flip_about=0)
     assert np.array_equal(made, pictures[:, ::-1]) and (targets == 1).all()
 
 
 def test_an_option_does_not_move_the_draws_of_another() -> None:
     pictures = smooth(30)
-    alone = changed(pictures, horizontal_flip=0.5, flip_negates=True)[1]
-    assert np.array_equal(changed(pictures, **{**ALL, "flip_negates": True})[1], alone)
+    alone = changed(pictures, horizontal_flip=0.5, flip_about=0)[1]
+    assert np.array_equal(changed(pictures, **{**ALL, "flip_about": 0})[1], alone)
 
 
 def test_draws_are_uniform_and_unrelated() -> None:
@@ -198,7 +198,7 @@ def test_a_transform_that_changes_the_form_is_told(wrong: Any) -> None:
         ({"brightness": "much"}, "data.augment.brightness"),
         ({"hue": 0.6}, "data.augment.hue"),
         ({"noise": float("nan")}, "data.augment.noise"),
-        ({"flip_negates": 1}, "data.augment.flip_negates"),
+        ({"flip_about": "right"}, "data.augment.flip_about"),
         ({"extra": "GaussianBlur"}, "data.augment.extra"),
         ({"extra": [3]}, "data.augment.extra"),
     ],

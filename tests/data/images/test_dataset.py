@@ -17,7 +17,7 @@ from tests.data.images.made_pictures import MadeSource
 def dataset(count: int = 12, *, bits: int = 8, augment: bool = False) -> ImageDataset:
     reader, form = MadeSource(count, bits=bits).reader, PixelForm((8, 6), bits=bits)
     numbers = np.arange(count - 1, -1, -1)
-    options = AugmentOptions(crop=[0.5, 1.0], horizontal_flip=0.5, flip_negates=True, noise=0.1)
+    options = AugmentOptions(crop=[0.5, 1.0], horizontal_flip=0.5, flip_about=0, noise=0.1)
     return ImageDataset(
         ReadPictures(reader, form), reader, numbers=numbers, targets=numbers[:, None].astype(np.float32),
         augment=Augmentation(options, seed=3) if augment else None,

@@ -75,14 +75,16 @@ def test_names_are_found_as_they_were_meant(tmp_path: Path, caplog: pytest.LogCa
     assert "names spelled otherwise than their files: 3, as 'a.png' for A.PNG" in caplog.text
 
 
-def test_paths_of_another_machine(tmp_path: Path) -> None:
-    pictures(tmp_path, "IMG/center_1.jpg", "IMG/center_2.JPG", "images/deep/x.png", "cam1/f.png", "cam2/f.png")
+def test_paths_of_another_machine_and_bare_names(tmp_path: Path) -> None:
+    pictures(
+        tmp_path, "IMG/center_1.jpg", "IMG/center_2.JPG", "images/deep/x.png", "cam1/f.png", "cam2/f.png", "deep/y.png"
+    )
     rows = [
         r"C:\Users\me\run\IMG\center_1.jpg", r"C:\Users\me\run\IMG\center_2.jpg", "/home/me/deep/x.png",
-        "/home/me/cam1/f.png", "/home/me/cam2/f.png",
+        "/home/me/cam1/f.png", "/home/me/cam2/f.png", "y.png",
     ]  # fmt: skip
     _, reader = opened(tmp_path, "".join(f"{name},1\n" for name in rows))
-    assert shown(reader) == [0, 1, 2, 3, 4]
+    assert shown(reader) == [0, 1, 2, 3, 4, 5]
 
 
 def test_nothing_is_guessed(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ import pytest
 import torch
 from PIL import Image
 
-from hotloop.data.images.form import CHANNELS, FITS, PixelForm, picture_size
+from hotloop.data.images.form import CHANNELS, FITS, PixelForm, picture_region, picture_size
 from hotloop.errors import UserError
 
 
@@ -103,3 +103,21 @@ def test_sizes_are_a_number_or_two() -> None:
     for wrong in (0, -1, True, 1.5, "9", [1], [1, 2, 3], [1, 0], [1, True], None):
         with pytest.raises(UserError, match=r"data\.size must be"):
             picture_size(wrong, "data.size")
+
+
+def test_only_the_region_counts() -> None:
+    picture = drawn(40, 60)
+    form = PixelForm((10, 12), region=(0.5, 0.25, 1.0, 0.75))
+    assert np.array_equal(form.apply(picture), PixelForm((10, 12)).apply(picture[20:40, 15:45]))
+    assert form.at_least == (20, 24)  # a reduced picture still has enough pixels in the region
+    assert PixelForm.from_saved(form.saved()) == form
+    assert PixelForm((2, 2), region=(0.9, 0.9, 1.0, 1.0)).apply(drawn(1, 1)).shape == (2, 2, 3)
+
+
+@pytest.mark.parametrize(
+    "region",
+    [[0, 0, 1], "all", 0.5, [0.5, 0, 0.5, 1], [0, 0, 1, 1.5], [-0.1, 0, 1, 1], [0, 0, 1, None], [False, 0, 1, 1]],
+)
+def test_a_region_that_is_none_is_refused_with_its_key(region: Any) -> None:
+    with pytest.raises(UserError, match=r"data\.region must be \[top, left, bottom, right\]"):
+        picture_region(region, "data.region")

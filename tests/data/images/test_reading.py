@@ -4,6 +4,7 @@ import os
 import random
 import struct
 import warnings
+import zlib
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +22,6 @@ from tests.data.images.raw_files import png_chunk, png_file, tiff_file
 NOISE = np.random.default_rng(0)
 COLOURS = NOISE.integers(0, 256, (13, 17, 3)).astype(np.uint8)
 DEEP = NOISE.integers(0, 65536, (13, 37, 4)).astype(np.uint16)
-DEEP[0, :5] = [[0] * 4, [255] * 4, [256] * 4, [32768] * 4, [65535] * 4]
 
 
 def photograph(height: int = 64, width: int = 96) -> Image.Image:
@@ -36,9 +36,9 @@ def saved(path: Path, picture: Image.Image, **options: Any) -> Path:
     return path
 
 
-def over(colours: NDArray[Any], opacity: NDArray[Any], behind: int, top: int) -> NDArray[Any]:
+def over(colours: NDArray[Any], opacity: NDArray[Any], behind: int) -> NDArray[Any]:
     """Composited in floating point."""
-    share = opacity.astype(float) / top
+    share = opacity.astype(float) / 255
     return np.rint(colours * share + behind * (1 - share))
 
 
@@ -141,7 +141,7 @@ def test_transparent_pixels_show_the_background(tmp_path: Path, alpha: str, behi
     pixels[0, 0, 3], pixels[0, 1, 3] = 0, 255
     colours, opacity = pixels[..., :3], pixels[..., 3:]
     found = read_picture(saved(tmp_path / "a.png", Image.fromarray(pixels)), alpha=alpha)
-    expected = colours if behind is None else over(colours, opacity, behind, 255)
+    expected = colours if behind is None else over(colours, opacity, behind)
     np.testing.assert_array_equal(found, expected)
     grey = read_picture(saved(tmp_path / "la.png", Image.fromarray(pixels[..., [0, 3]], "LA")), alpha=alpha)
     np.testing.assert_array_equal(grey, np.repeat(expected[..., :1], 3, axis=2))
@@ -166,112 +166,12 @@ def test_transparency_of_palettes_greys_and_colours(tmp_path: Path) -> None:
 def test_a_transparent_grey_of_few_bits(tmp_path: Path, bits: int, step: int) -> None:
     values = np.arange(64).reshape(8, 8) % 2**bits
     packed = np.packbits(np.unpackbits(values[..., None].astype(np.uint8), axis=-1)[..., -bits:].reshape(8, -1), axis=1)
-    import zlib
-
     head = png_chunk(b"IHDR", struct.pack(">IIBBBBB", 8, 8, bits, 0, 0, 0, 0))
     clear = png_chunk(b"tRNS", struct.pack(">H", 1))
     pixels = png_chunk(b"IDAT", zlib.compress(b"".join(b"\0" + line.tobytes() for line in packed)))
     (tmp_path / "a.png").write_bytes(b"\x89PNG\r\n\x1a\n" + head + clear + pixels + png_chunk(b"IEND", b""))
     expected = np.where(values == 1, 128, values * step)
     np.testing.assert_array_equal(read_picture(tmp_path / "a.png", alpha="grey")[..., 0], expected)
-
-
-# ---- 16 bits -------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("interlaced", [False, True])
-@pytest.mark.parametrize("channels", [1, 2, 3, 4])
-def test_png_of_16_bits(tmp_path: Path, channels: int, interlaced: bool) -> None:
-    samples = DEEP[..., [0, 3]] if channels == 2 else DEEP[..., :channels]
-    (tmp_path / "a.png").write_bytes(png_file(samples, interlaced=interlaced))
-    colours = samples if channels % 2 else over(samples[..., :-1], samples[..., -1:], 65535, 65535)
-    found = read_picture(tmp_path / "a.png", bits=16)
-    assert found.dtype == np.uint16
-    np.testing.assert_array_equal(found, np.broadcast_to(colours, (13, 37, 3)))
-    assert inspect_picture(tmp_path / "a.png").bits == 16
-
-
-def test_one_transparent_colour_of_16_bits_is_compared_in_full(tmp_path: Path) -> None:
-    samples = np.array([[[1, 2, 3], [1, 2, 259]]], dtype=np.uint16)
-    (tmp_path / "a.png").write_bytes(png_file(samples, transparent=struct.pack(">3H", 1, 2, 259)))
-    assert read_picture(tmp_path / "a.png", bits=16).tolist() == [[[1, 2, 3], [65535] * 3]]
-    (tmp_path / "g.png").write_bytes(png_file(samples[..., 2:], transparent=struct.pack(">H", 3)))
-    assert read_picture(tmp_path / "g.png", bits=16, alpha="black")[0, :, 0].tolist() == [0, 259]
-
-
-@pytest.mark.parametrize("order", ["<", ">"])
-@pytest.mark.parametrize(
-    "layout",
-    [
-        {},
-        {"deflate": True},
-        {"deflate": True, "predictor": True},
-        {"tile": 16},
-        {"tile": 16, "deflate": True, "predictor": True},
-    ],
-    ids=str,
-)
-def test_tiff_of_16_bits(tmp_path: Path, order: str, layout: dict[str, Any]) -> None:
-    def found(samples: NDArray[Any], photometric: int, **options: Any) -> NDArray[Any]:
-        data = tiff_file(samples, photometric=photometric, order=order, **layout, **options)
-        (tmp_path / "a.tif").write_bytes(data)
-        assert inspect_picture(tmp_path / "a.tif").bits == 16
-        return read_picture(tmp_path / "a.tif", bits=16)
-
-    colours, opacity = DEEP[..., :3], DEEP[..., 3:]
-    grey = np.repeat(DEEP[..., :1], 3, axis=2)
-    np.testing.assert_array_equal(found(colours, 2), colours)
-    np.testing.assert_array_equal(found(DEEP[..., :1], 1), grey)
-    np.testing.assert_array_equal(found(DEEP[..., :1], 0), 65535 - grey)
-    np.testing.assert_array_equal(found(DEEP, 2), over(colours, opacity, 65535, 65535))
-    np.testing.assert_array_equal(found(DEEP[..., [0, 3]], 1), over(grey, opacity, 65535, 65535))
-    light = (65535.0 - colours) * (65535.0 - opacity) / 65535
-    np.testing.assert_array_equal(found(DEEP, 5), np.rint(light))
-    if "tile" not in layout:
-        np.testing.assert_array_equal(found(colours, 2, planes=True), colours)
-
-
-def test_colours_that_were_multiplied_by_alpha(tmp_path: Path) -> None:
-    share = DEEP[..., 3:] / 65535
-    premultiplied = np.concatenate([np.rint(DEEP[..., :3] * share), DEEP[..., 3:]], axis=2).astype(np.uint16)
-    (tmp_path / "a.tif").write_bytes(tiff_file(premultiplied, photometric=2, associated=True))
-    expected = DEEP[..., :3] * share + 65535 * (1 - share)
-    assert np.abs(read_picture(tmp_path / "a.tif", bits=16) - expected).max() <= 1.5
-
-
-@pytest.mark.parametrize("orientation", range(1, 9))
-def test_tiff_of_16_bits_is_turned_upright(tmp_path: Path, orientation: int) -> None:
-    exif = Image.Exif()
-    exif[274] = orientation
-    shallow = COLOURS[:, :, :3]
-    saved(tmp_path / "a.png", Image.fromarray(shallow), exif=exif)
-    deep = tiff_file(shallow.astype(np.uint16) * 257, photometric=2, orientation=orientation)
-    (tmp_path / "a.tif").write_bytes(deep)
-    upright = read_picture(tmp_path / "a.png")
-    np.testing.assert_array_equal(read_picture(tmp_path / "a.tif"), upright)
-    assert inspect_picture(tmp_path / "a.tif").height == upright.shape[0]
-
-
-def test_other_depths_are_scaled_and_never_clipped(tmp_path: Path) -> None:
-    every = np.arange(65536, dtype=np.uint16).reshape(256, 256)
-    deep = saved(tmp_path / "deep.png", Image.fromarray(every))
-    np.testing.assert_array_equal(read_picture(deep)[..., 0], np.rint(every / 257))
-    shallow = saved(tmp_path / "shallow.png", Image.fromarray(COLOURS))
-    np.testing.assert_array_equal(read_picture(shallow, bits=16), COLOURS.astype(np.uint16) * 257)
-
-
-@pytest.mark.parametrize(
-    ("bits", "kind", "dtype", "told"),
-    [(32, 3, "f4", "floating-point numbers of 32"), (16, 2, "i2", "signed numbers of 16"), (32, 1, "u4", "of 32 bits")],
-)
-def test_numbers_without_black_and_white_are_refused(
-    tmp_path: Path, bits: int, kind: int, dtype: str, told: str
-) -> None:
-    samples = np.ones((4, 4, 1), dtype=dtype)
-    (tmp_path / "a.tif").write_bytes(tiff_file(samples, photometric=1, bits=bits, kind=kind))
-    for read in (read_picture, inspect_picture):
-        with pytest.raises(PictureError, match=rf"a\.tif: TIFF with .*{told}"):
-            read(tmp_path / "a.tif")
 
 
 # ---- reduced decoding ----------------------------------------------------------------------------------

@@ -24,6 +24,8 @@ def written(folder: Path, content: str | bytes, name: str = "t.csv") -> Path:
         ("t.csv", "\ufeffimage,target\r\na.png,1\r\nb c.png,-2.5"),
         ("t.csv", "image, target\na.png, 1\n\n  \nb c.png, -2.5\n\n"),
         ("t.csv", '"image","target"\n"a.png","1"\n"b c.png","-2.5"\n'),
+        ("t.csv", '"image", "target"\n"a.png", "1"\n"b c.png", "-2.5"\n'),
+        ("t.csv", "\n\r\nimage;target\na.png;1\nb c.png;-2.5\n"),
         ("t.csv", "image,target\ra.png,1\rb c.png,-2.5\r"),
         ("t.csv", "image;target\na.png;1\nb c.png;-2,5\n"),
         ("t.csv", "image;target\na.png;1\nb c.png;-2.5\n"),

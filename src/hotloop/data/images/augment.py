@@ -42,7 +42,8 @@ class AugmentOptions:
         crop: a part that holds between these two shares of the area, stretched to the whole; proportions within 10 %.
         shift: up to this share of each side, either way; the edge is repeated.
         horizontal_flip, vertical_flip: probability.
-        flip_negates: a horizontal flip changes the sign of the targets (steering to the left or right).
+        flip_about: a horizontal flip mirrors the targets about this number, t → 2 · flip_about - t: 0 for steering from
+            -1 to 1, 90 for degrees of which 90 is straight on. None = they stay.
         rotate: up to so many degrees either way; the edge is repeated.
         brightness, contrast, saturation: factor between 1 - this and 1 + this, as in torchvision's ColorJitter.
         hue: share of the colour circle (up to 0.5), either way; slow.
@@ -55,7 +56,7 @@ class AugmentOptions:
     shift: float = 0.0
     horizontal_flip: float = 0.0
     vertical_flip: float = 0.0
-    flip_negates: bool = False
+    flip_about: float | None = None
     rotate: float = 0.0
     brightness: float = 0.0
     contrast: float = 0.0
@@ -69,12 +70,16 @@ class AugmentOptions:
     def of(cls, options: Mapping[str, Any] | None) -> AugmentOptions:
         """From a mapping of the configuration. Raises UserError with the key."""
         defaults = {field.name: field.default for field in fields(cls)}
-        nothing = {str(name) for name, value in (options or {}).items() if value is None or value == 0}
+        nothing = {
+            str(name)
+            for name, value in (options or {}).items()
+            if value is None or (value == 0 and name != "flip_about")
+        }
         return options_of(cls, {**(options or {}), **{n: defaults[n] for n in nothing & set(defaults)}}, "data.augment")
 
     def __post_init__(self) -> None:
-        if not isinstance(self.flip_negates, bool):
-            raise UserError(f"data.augment.flip_negates must be true or false, got {self.flip_negates!r}")
+        if self.flip_about is not None and not _is_number(self.flip_about):
+            raise UserError(f"data.augment.flip_about must be a number or null, got {self.flip_about!r}")
         for names, high in (
             (("shift", "horizontal_flip", "vertical_flip", "noise", "erase", "brightness", "contrast"), 1.0),
             (("saturation",), 1.0),
@@ -99,7 +104,7 @@ class AugmentOptions:
         """The options that do something."""
         chosen = {field.name: getattr(self, field.name) for field in fields(self)}
         chosen["extra"] = [getattr(item, "__name__", type(item).__name__) for item in self.extra]
-        return {name: value for name, value in chosen.items() if value}
+        return {name: value for name, value in chosen.items() if value or (name == "flip_about" and value is not None)}
 
 
 class Augmentation:
@@ -132,8 +137,8 @@ class Augmentation:
             picture = self._placed(pictures[row], chance)
             if chance.happens("horizontal", chosen.horizontal_flip):
                 picture = mirrored(picture)
-                if chosen.flip_negates:
-                    targets[row] *= -1
+                if chosen.flip_about is not None:
+                    targets[row] = 2 * chosen.flip_about - targets[row]
             if chance.happens("vertical", chosen.vertical_flip):
                 picture = picture[::-1]
             picture = self._coloured(picture, chance)

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from hotloop.data.images.augment import Augmentation, AugmentOptions
 from hotloop.data.images.cache import KINDS, name_of
 from hotloop.data.images.dataset import EpochBatchSampler, ImageDataset
-from hotloop.data.images.form import CHANNELS, FITS, picture_size
+from hotloop.data.images.form import CHANNELS, FITS, picture_region, picture_size
 from hotloop.data.images.opening import Opened, open_pictures, rows_of_splits
 from hotloop.data.images.room import size_text
 from hotloop.data.images.scale import NORMALISATIONS, Scale, pixel_scale, target_scale
@@ -42,6 +42,7 @@ class ImageDataModule(BatchDataModule):
     Args:
         source: where pictures and targets come from (`ImageSource`).
         size: pixels a side, or [height, width].
+        region: part of each picture that counts: [top, left, bottom, right] as shares of its sides.
         fit, channels: see `PixelForm`.
         normalize: mean and deviation of the pixels that the model sees as 0 and 1: those of the training pictures
             (dataset), of ImageNet (imagenet), 0.5 and 0.5 (half), or 0 and 1 (none).
@@ -72,6 +73,7 @@ class ImageDataModule(BatchDataModule):
         *,
         source: ImageSource,
         size: int | Sequence[int] = 224,
+        region: Sequence[float] | None = None,
         fit: str = "stretch",
         channels: str = "rgb",
         normalize: str = "dataset",
@@ -121,6 +123,7 @@ class ImageDataModule(BatchDataModule):
         self._source, self._normalize, self._cache_dir = source, normalize, Path(cache_dir).expanduser()
         self._opening: dict[str, Any] = {
             "size": picture_size(size, "data.size"),
+            "region": picture_region(region, "data.region"),
             "fit": fit,
             "channels": channels,
             "cache": cache,

@@ -49,10 +49,8 @@ class Facts:
     @classmethod
     def none(cls, count: int) -> Facts:
         """Nothing known of `count` files."""
-        numbers = partial(np.zeros, count)
-        return cls(
-            numbers(np.int64), numbers(np.int64), numbers(np.uint8), numbers(np.uint8), np.zeros((count, 16), np.uint8)
-        )
+        size, mtime = np.zeros(count, np.int64), np.zeros(count, np.int64)
+        return cls(size, mtime, np.zeros(count, np.uint8), np.zeros(count, np.uint8), np.zeros((count, 16), np.uint8))
 
 
 class Inspector:

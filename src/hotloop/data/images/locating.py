@@ -42,8 +42,9 @@ class Locator:
     """Finds files by what a table says: relative to `folder` or to its folder "images", or as it stands.
 
     What is not there to the letter is looked for with other upper and lower case, other Unicode composition (é as
-    one character or two), without its ending, and, if it is an absolute path of another machine, by the end of
-    that path. Nothing is guessed: it must fit one file, and no two names may lead to one file.
+    one character or two), without its ending, in any folder below if it names none, and, if it is an absolute path
+    of another machine, by the end of that path. Nothing is guessed: it must fit one file, and no two names may lead to
+    one file.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -107,7 +108,7 @@ class Locator:
                 found = [path for base in ("", "images/") for path in index.get(_folded(base + end), ())]
                 if found:
                     return found
-        return self._names.get(_folded(names[-1]), []) if moved else []
+        return self._names.get(_folded(names[-1]), []) if moved or "/" not in name else []
 
     def _index(self) -> None:
         self._spelled = defaultdict(list)

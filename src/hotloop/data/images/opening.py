@@ -49,6 +49,7 @@ def open_pictures(
     source: ImageSource,
     *,
     size: tuple[int, int],
+    region: tuple[float, float, float, float] | None,
     fit: str,
     channels: str,
     cache: str,
@@ -67,7 +68,8 @@ def open_pictures(
     table, reader = source.open()
     if len(table) != len(reader):
         raise ValueError(f"{len(table)} rows of targets, {len(reader)} pictures")
-    form = PixelForm(size, fit=fit, channels=channels, bits=reader.bits, alpha=getattr(reader, "alpha", "white"))
+    alpha = getattr(reader, "alpha", "white")
+    form = PixelForm(size, fit=fit, channels=channels, bits=reader.bits, alpha=alpha, region=region)
     kind = choose(reader, form, cache_dir) if cache == "auto" else cache
     if kind == "none":
         pictures: Pictures = ReadPictures(reader, form)
@@ -109,9 +111,12 @@ def rows_of_splits(opened: Opened, split: NDArray[np.int8]) -> dict[str, NDArray
 def _found_broken(reader: PictureReader, form: PixelForm, verify: str, workers: int | None) -> Mapping[int, str]:
     """What is wrong with pictures that cannot be read, by number; readers that make pictures are not asked."""
     find = getattr(reader, "broken", None)
-    if find is None or verify == "none":
+    if find is None:
         return {}
-    found = find(decode=verify == "decode", at_least=form.at_least, workers=workers)
+    if verify == "none":  # what has no file costs nothing to know
+        found = getattr(reader, "missing", dict)()
+    else:
+        found = find(decode=verify == "decode", at_least=form.at_least, workers=workers)
     return {number: reason.removeprefix(f"{place(reader, number)}: ") for number, reason in found.items()}
 
 
