@@ -114,7 +114,7 @@ def _found_broken(reader: PictureReader, form: PixelForm, verify: str, workers: 
     if find is None:
         return {}
     if verify == "none":  # what has no file costs nothing to know
-        found = getattr(reader, "missing", dict)()
+        found: dict[int, str] = getattr(reader, "missing", dict)()
     else:
         found = find(decode=verify == "decode", at_least=form.at_least, workers=workers)
     return {number: reason.removeprefix(f"{place(reader, number)}: ") for number, reason in found.items()}
