@@ -187,7 +187,7 @@ def probe_model(settings: Mapping[str, Any]) -> None:
     allowed = settings["allow_targets"]
     target = find_target(settings["model"]["_target_"], "model", allowed)
     expected = getattr(find_target(settings["data"]["_target_"], "data", allowed), "expected_facts", None)
-    facts = dict.fromkeys(needed_facts(target), 8)
+    facts = {name: 224 if name in ("height", "width") else 8 for name in needed_facts(target)}
     if expected is not None:
         facts |= model_facts(settings, expected(settings["data"]))
     with torch.device("meta"):

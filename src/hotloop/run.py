@@ -77,7 +77,8 @@ def train(config: Any) -> float | None:
     model = build(settings["model"], "model", allowed=settings["allow_targets"], **facts)
     task = build_task(settings, data, model)
     if settings["compile"]:
-        model.compile(dynamic=True)
+        # Sentences differ in length from batch to batch; pictures have one size.
+        model.compile(dynamic=True if kind_of(settings, "task") == "text" else None)
     trainer = build_trainer(settings, callbacks=build_callbacks(settings))
     announce.start(settings, trainer=trainer, model=model, data=data, choices=choices())
 

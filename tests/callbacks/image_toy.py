@@ -59,7 +59,7 @@ class ImageData(pl.LightningDataModule):
         images = torch.from_numpy(self.images).permute(0, 3, 1, 2)
         ids = torch.arange(len(images))
         targets = ids.unsqueeze(1) + 100.0 * torch.arange(len(self.names))
-        return [ImageBatch(images[part], targets[part], ids[part]) for part in ids.split(4)]
+        return [ImageBatch(images=images[part], targets=targets[part], ids=ids[part]) for part in ids.split(4)]
 
     def train_dataloader(self) -> Any:
         return DataLoader(self.batches(), batch_size=None)  # type: ignore[arg-type]

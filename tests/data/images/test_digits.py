@@ -10,8 +10,6 @@ from PIL import Image
 from hotloop.data.images.digits import Digits
 from hotloop.errors import UserError
 
-pytest.importorskip("sklearn")
-
 
 def turned_back(picture: np.ndarray, angle: float) -> np.ndarray:
     """The picture with `angle` degrees clockwise undone."""

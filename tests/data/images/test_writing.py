@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
+from hotloop.data.images.folder import ImageFolder
 from hotloop.data.images.gauges import Gauges
 from hotloop.data.images.source import SPLITS, TargetTable
 from hotloop.data.images.writing import write_folder
@@ -24,6 +25,15 @@ def test_pictures_and_table_are_those_of_the_source(tmp_path: Path) -> None:
         assert np.array_equal(np.asarray(Image.open(path.parent / row["image"])), reader.read(number))
         assert float(row["reading"]) == table.targets[number, 0]  # to the last bit
         assert row["split"] == SPLITS[table.split[number]]  # type: ignore[index]
+
+
+def test_a_folder_of_pictures_reads_it_back(tmp_path: Path) -> None:
+    source = Gauges(count=3, valid=1, test=1, size=24)
+    write_folder(source, tmp_path)
+    (table, reader), (again, files) = source.open(), ImageFolder(dir=str(tmp_path), split_column="split").open()
+    assert again.names == table.names and np.array_equal(again.targets, table.targets)
+    assert np.array_equal(again.split, table.split)  # type: ignore[arg-type]
+    assert all(np.array_equal(files.read(number), reader.read(number)) for number in range(5))
 
 
 class Plain:

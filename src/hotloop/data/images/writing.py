@@ -12,6 +12,8 @@ from hotloop.errors import UserError
 def write_folder(source: ImageSource, folder: Path, *, ending: str = "png") -> Path:
     """Write pictures 000000.png, 000001.png, … and targets.csv with the columns image, split and one a target.
 
+    `data=images` keeps the splits with `data.source.split_column=split`.
+
     Args:
         source: of 8-bit pictures.
         folder: made where it is missing; files of these names are written over.

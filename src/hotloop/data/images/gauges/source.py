@@ -24,7 +24,7 @@ _RANGES = {
 
 
 class GaugeReader:
-    """Draws picture `number` when it is asked for: about 3 ms at 96 pixels.
+    """Draws picture `number` when it is asked for; a few milliseconds at 96 pixels.
 
     Args:
         sizes: number of pictures of each split, in the order of `SPLITS`.
