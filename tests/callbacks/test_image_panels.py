@@ -2,7 +2,6 @@
 
 import logging
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +13,7 @@ from tensorboard.backend.event_processing.event_accumulator import EventAccumula
 
 from hotloop.callbacks import image_panels
 from hotloop.callbacks.image_panels import ImagePanels, draw_batch, error_texts, plain_errors, worst_rows
+from hotloop.data.images.batch import ImageBatch
 from tests.callbacks.image_toy import ImageData, RegressionTask, Results
 
 BATCH, SCATTER, HISTOGRAM, WORST = (
@@ -114,7 +114,7 @@ def test_the_first_batch_is_the_one_that_was_trained_on(make_trainer: Any, tmp_p
         def __iter__(self) -> Iterator[Any]:
             self.epoch += 1
             for batch in ImageData().batches():
-                yield replace(batch, images=batch.images + self.epoch)
+                yield ImageBatch(images=batch.images + self.epoch, targets=batch.targets, ids=batch.ids)
 
     class Augmented(ImageData):
         def train_dataloader(self) -> Any:

@@ -23,9 +23,10 @@ def check_evaluation(settings: dict[str, Any]) -> None:
     if settings["split"] not in ("valid", "test"):
         raise UserError(f"split={settings['split']!r}: expected test or valid")
     check_texts(settings, "source", "reference", "images", "targets", "output", optional=True)
-    for one, other in (("source", "reference"), ("images", "targets")):
-        if (settings[one] is None) != (settings[other] is None):
-            raise UserError(f"give both {one}=… and {other}=…, or neither")
+    for one, other in (("source=FILE", "reference=FILE"), ("images=FOLDER", "targets=TABLE")):
+        first, second = (settings[option.partition("=")[0]] for option in (one, other))
+        if (first is None) != (second is None):
+            raise UserError(f"give both {one} and {other}, or neither")
     check_options(pl.Trainer, settings["trainer"], "trainer")
 
 
