@@ -80,8 +80,9 @@ class InceptionRegressor(nn.Module):
       (see `InceptionBlock`). A block of n has 4n channels.
     - ``downsample``, between two blocks: ``"max"`` (pool of 3×3, stride 2), ``"conv"`` (3×3 of stride 2, as many
       channels) or ``"none"``.
-    - ``head``: ``"gap"`` averages the map over ``grid`` × ``grid`` fields; with 1 the head knows what is in the
-      picture, with 4 also where. ``"flatten"`` keeps the largest value of each field of ``pool`` × ``pool`` pixels.
+    - ``head``: ``"gap"`` averages the map over ``grid`` × ``grid`` fields, or as many as a small map has places; with
+      1 the head knows what is in the picture, with 4 also where. ``"flatten"`` keeps the largest value of each field of
+      ``pool`` × ``pool`` pixels.
     - ``dropout``: on what the last layer reads.
 
     Parameters of the published model (no stem, one block of 96, head ``"flatten"``, pictures of 3 × 224 × 224)::
@@ -125,7 +126,7 @@ class InceptionRegressor(nn.Module):
         widths = [block_widths(block, f"blocks[{i}]") for i, block in enumerate(blocks)]
         halvings = len(stem) + (len(widths) - 1 if downsample != "none" else 0)
         rows, columns = halved(height, halvings), halved(width, halvings)
-        _check_size((height, width), (rows, columns), halvings, least=pool if head == "flatten" else grid)
+        _check_size((height, width), (rows, columns), halvings, least=pool if head == "flatten" else 1)
 
         layers: list[nn.Module] = []
         for size in stem:
@@ -146,6 +147,7 @@ class InceptionRegressor(nn.Module):
             self.pool: nn.Module = nn.MaxPool2d(pool)
             fields = (rows // pool) * (columns // pool)
         else:
+            grid = min(grid, rows, columns)
             self.pool = average_fields(rows, columns, grid)
             fields = grid * grid
         self.dropout = nn.Dropout(dropout)
