@@ -9,7 +9,7 @@ The first epoch starts with nothing: finding and checking the pictures, building
 The loaders take turns; each figure is the median of its rounds. The files are in the page cache from the beginning.
 
 Ratios are against the plain loader with the same augmentation and as many workers. Where hotloop chooses ("auto"),
-the plain loader has what hotloop chooses for decoding, also beside a cache that needs no workers.
+the plain loader has what hotloop chooses for decoding, at least one, also where a cache needs none.
 """
 
 import argparse
@@ -232,7 +232,7 @@ def table_rows(options: argparse.Namespace, folder: Path, work: Path) -> list[Ro
 
     probe = cached("none", "auto", None)
     probe.open()
-    chosen, processes = probe.data.dataset("train"), probe.workers
+    chosen, processes = probe.data.dataset("train"), max(probe.workers, 1)
     assert chosen is not None
     paths = [folder / chosen.name(number) for number in range(len(chosen))]
     targets = torch.from_numpy(chosen.targets)

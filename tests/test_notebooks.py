@@ -1,5 +1,6 @@
 """Notebooks are kept executed, with their pictures, and still run."""
 
+import ast
 import json
 import os
 import re
@@ -7,8 +8,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from omegaconf import OmegaConf
 
-ROOT = Path(__file__).resolve().parent.parent
+from tests.conftest import ROOT
+
 NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
 LARGEST = 1_000_000  # bytes
 MACHINE_PATH = re.compile(r"(?<![\w.])(?:/(?:home|root|tmp|work|Users|mnt|opt|var)/|[A-Z]:\\)")
@@ -52,6 +55,28 @@ def test_a_notebook_says_nothing_of_the_machine_but_its_processor(notebook):
     assert not MACHINE_PATH.findall(json.dumps(content, ensure_ascii=False))
     assert not any("execution" in cell["metadata"] for cell in content["cells"])  # time stamps of each cell
     assert not [output for output in outputs_of(notebook) if output.get("name") == "stderr"]
+
+
+def options_in(notebook: Path, name: str) -> dict[str, Any]:
+    """The dict that a cell gives that name."""
+    source = "\n".join("".join(cell["source"]) for cell in cells_of(notebook) if cell["cell_type"] == "code")
+    (found,) = [
+        node.value
+        for node in ast.parse(source).body
+        if isinstance(node, ast.Assign) and getattr(node.targets[0], "id", None) == name
+    ]
+    return ast.literal_eval(found)
+
+
+@pytest.mark.parametrize(
+    ("name", "file"),
+    [("RECOMMENDED", "model/inception.yaml"), ("PUBLISHED", "experiment/inception_published.yaml")],
+)
+def test_the_image_notebook_trains_the_models_of_the_configuration(name, file):
+    config = OmegaConf.to_container(OmegaConf.load(ROOT / "conf" / file))
+    options = options_in(ROOT / "notebooks" / "image_regressor_from_hours_to_minutes.ipynb", name)
+    assert options == {key: value for key, value in config.get("model", config).items() if key in options}
+    assert {"stem", "blocks", "head"} <= options.keys()
 
 
 @pytest.mark.parametrize("text", ["in /home/me/x", '"/tmp/a"', "C:\\data", "see (/work/b)"])

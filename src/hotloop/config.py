@@ -20,7 +20,7 @@ from omegaconf.errors import OmegaConfBaseException
 from hotloop.errors import UserError
 
 # Packages whose classes a configuration may name. `allow_targets` in the configuration adds your own.
-ALLOWED = ("hotloop", "torch.optim", "lightning.pytorch")
+ALLOWED = ("hotloop", "torch.optim", "lightning.pytorch", "torchvision.transforms.v2")
 
 
 def nearest(name: str, names: Iterable[str], count: int = 3) -> str:

@@ -42,7 +42,6 @@ AUGMENTED = (
     "data.augment.saturation=0.3",
     "data.augment.noise=0.05",
     "data.augment.extra=[{_target_:torchvision.transforms.v2.GaussianBlur,kernel_size:3}]",
-    "allow_targets=[torchvision.transforms.v2]",
     "trainer.max_epochs=2",
 )
 
