@@ -104,3 +104,8 @@ def test_groups_and_options_are_read_from_the_folder():
 def test_a_job_of_a_sweep_gets_one_folder_whatever_its_overrides(text):
     name = file_name(text)
     assert 0 < len(name) <= 120 and "/" not in name and " " not in name
+
+
+def test_a_list_of_packages_stays_a_list():
+    assert quote_path("allow_targets=[my_package]", multirun=False) == "allow_targets=[my_package]"
+    assert quote_path("data.source.valid_targets=a b.csv", multirun=False) != "data.source.valid_targets=a b.csv"

@@ -3,6 +3,7 @@
 import csv
 import io
 import json
+import os
 import shutil
 
 import pytest
@@ -180,3 +181,11 @@ def test_sixteen_bit_pictures_keep_their_depth(train_tiny_images, tmp_path):
     assert run.report["data"]["bits"] == 16
     assert evaluated(tmp_path, run.last)["loss"] == pytest.approx(run.report["metrics"]["test/loss"], rel=1e-5)
     predicted(run.last, f"input={folder}", f"output={tmp_path / 'deep.csv'}")
+
+
+def test_a_full_disk_is_told(train_tiny_images, pictures):
+    if not os.path.exists("/dev/full"):
+        pytest.skip("no /dev/full on this system")
+    run = train_tiny_images()
+    with pytest.raises(UserError, match="output: cannot write /dev/full: No space left"):
+        predicted(run.last, f"input={pictures}", "output=/dev/full")

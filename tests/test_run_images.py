@@ -120,6 +120,10 @@ def refused(train, *overrides: str, **options) -> str:
         ("task.huber_delta=0", "huber_delta"),
         ("data.size=0", "size"),
         ("data.size=[16]", "size"),
+        ("data.size=1000000", "data.size=1000000: at most 16,384 pixels a side"),
+        ("data.region=[0.5,0,0.4,1]", "top before bottom"),
+        ("trainer.limit_train_batches=0", "trains nothing"),
+        ("data.valid_size=0", "data.valid_size=0.1"),
         ("data.cache=memory", "data.cache must be auto"),
         ("data.normalize=zscore", "data.normalize must be"),
         ("+data.augment.flip=0.5", "data.augment has no option 'flip'"),
@@ -132,6 +136,7 @@ def refused(train, *overrides: str, **options) -> str:
         ("data.targets=nothing.csv", "nothing.csv"),
         ("data.source.target_columns=[angle]", "angle"),
         ("data.dir=/nowhere", "/nowhere"),
+        ("data.dir=''", "data.dir is empty"),
         ("monitor=val/bleu", "val/bleu"),
         ("mode=max", "mode=max: the best val/loss is the min"),
         ("task=translation", "works on text but data="),
@@ -207,3 +212,23 @@ def test_bad_pictures_stop_a_run_or_are_skipped_and_counted(train_tiny_images, p
     run = train_tiny_images("data.on_error=skip", folder="second")
     assert sum(run.report["data"]["pictures"].values()) == 39
     assert run.report["data"]["skipped"] == 1 and run.report["data"]["skipped_names"] == ["bar003.png"]
+
+
+def test_pictures_can_be_skipped_only_where_they_are_looked_for(train_tiny_images):
+    message = refused(train_tiny_images, "data.on_error=skip", "data.cache=none", "data.verify=none")
+    assert "data.on_error=skip needs data.verify=decode" in message
+
+
+@pytest.mark.parametrize(("factor", "expected"), [(1e-200, "smaller unit"), (1e300, "larger unit")])
+@pytest.mark.filterwarnings("error::RuntimeWarning")
+def test_targets_that_float32_cannot_hold_are_refused_by_name(train_tiny_images, pictures, factor, expected):
+    rows = list(csv.DictReader((pictures / "targets.csv").open()))
+    lines = [f"{row['image']},{factor * (1 + float(row['target']))!r}" for row in rows]
+    (pictures / "targets.csv").write_text("\n".join(["image,target", *lines]) + "\n")
+    message = refused(train_tiny_images)
+    assert "target target" in message and expected in message
+
+
+def test_a_transform_of_torchvision_can_be_named(train_tiny_images):
+    run = train_tiny_images("data.augment.extra=[{_target_:torchvision.transforms.v2.GaussianBlur,kernel_size:3}]")
+    assert run.report["status"] == "finished"

@@ -95,6 +95,8 @@ def check_trainer(trainer: Mapping[str, Any]) -> None:
     for key in ("max_epochs", "max_steps"):
         if key not in trainer:
             raise UserError(f"trainer.{key} was taken out of the configuration, but it is required")
+    if trainer.get("limit_train_batches") is not None and not trainer["limit_train_batches"]:
+        raise UserError("trainer.limit_train_batches=0 trains nothing: give a share or a number of batches, or null")
     for key in ("accumulate_grad_batches", "check_val_every_n_epoch"):
         value = trainer.get(key)
         if value is not None and value < 1:
@@ -176,6 +178,10 @@ def check_monitor(settings: Mapping[str, Any]) -> None:
         raise UserError(f"monitor={monitor}: no such metric{nearest(monitor, known)}")
     if known and settings["mode"] != mode:
         raise UserError(f"mode={settings['mode']}: the best {monitor} is the {mode}; leave mode=auto")
+    for name, node in (settings["callbacks"] or {}).items():
+        watched = node.get("monitor") if isinstance(node, dict) else None
+        if known and watched is not None and mode_of(str(watched), known) is None:
+            raise UserError(f"callbacks.{name}.monitor={watched}: no such metric{nearest(str(watched), known)}")
     if monitor.startswith("val/") and settings["trainer"].get("limit_val_batches") == 0:
         raise UserError(f"monitor={monitor} needs validation: trainer.limit_val_batches above 0, or {TRAIN_LOSS}")
     if monitor in ("val/bleu", "val/chrf") and settings["task"].get("decode_every", 1) != 1:
@@ -286,7 +292,11 @@ def differences(old: Mapping[str, Any], new: Mapping[str, Any], key: str, *, ign
 def check_measurable(settings: Mapping[str, Any], splits: Iterable[str]) -> None:
     """`monitor` needs a validation set, if it is measured on one."""
     if settings["monitor"].startswith("val/") and "valid" not in splits:
-        raise UserError(f"monitor={settings['monitor']} needs a validation set: data.valid_size=1000, or {TRAIN_LOSS}")
+        size = "0.1" if kind_of(settings, "data") == "images" else "1000"
+        raise UserError(
+            f"monitor={settings['monitor']} needs a validation set: data.valid_size={size} (or, where the data has "
+            f"splits of its own, validation data that can be read), or {TRAIN_LOSS}"
+        )
 
 
 # What a data module saves and a run that continues must find again, with what another value would mean.

@@ -32,7 +32,8 @@ from hotloop.log_file import write_record
 
 # Their values are file names or patterns, in which Hydra's grammar would see operators: = ( ) [ ] { } , : and spaces.
 PATH_KEYS = re.compile(
-    r"^\+{0,2}(?:[\w.]*\.)?(?:ckpt_path|input|output|source|reference|images|pattern|(?:\w+_)?targets|dir|run_dir|cache_dir)$"
+    r"^\+{0,2}(?:[\w.]*\.)?(?:ckpt_path|input|output|source|reference|images|pattern|targets|valid_targets|test_targets"
+    r"|dir|run_dir|cache_dir)$"
 )
 
 

@@ -1,5 +1,6 @@
 """Where results go: a file that appears when it is complete, or standard output; and evaluation.json."""
 
+import errno
 import json
 import os
 import sys
@@ -14,6 +15,9 @@ from hotloop.callbacks.progress import ThroughputBar
 from hotloop.config import build
 from hotloop.errors import UserError
 from hotloop.run import lightning_mistakes
+
+# What goes wrong with a place while it is written to.
+FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
 
 
 def measure(task: pl.LightningModule, settings: dict[str, Any], **data: Any) -> pl.Trainer:
@@ -72,9 +76,11 @@ def output_file(name: str) -> Iterator[TextIO]:
             yield file
         if not special:
             os.replace(draft, target)
-    except BaseException:
+    except BaseException as error:
         if not special:
             draft.unlink(missing_ok=True)
+        if isinstance(error, OSError) and error.errno in FULL:
+            raise UserError(f"output: cannot write {name}: {error.strerror}") from error
         raise
 
 

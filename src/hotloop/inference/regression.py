@@ -4,6 +4,7 @@ import csv
 import inspect
 import logging
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any
 
@@ -259,8 +260,9 @@ def comparison(names: Sequence[str], task: RegressionTask) -> Iterator[Sequence[
 
 def write_table(name: str, rows: Iterator[Sequence[Any]]) -> None:
     """Write a CSV to a file, or to standard output for "-"."""
+    first = list(islice(rows, 2))  # the head alone is no answer, should the first picture be refused
     with output_file(name) as file:
-        csv.writer(file, lineterminator="\n").writerows(rows)
+        csv.writer(file, lineterminator="\n").writerows(chain(first, rows))
 
 
 def reading_workers(count: int) -> int:

@@ -230,3 +230,15 @@ def test_folders_that_are_none(tmp_path: Path) -> None:
 def test_a_table_without_names_of_pictures(tmp_path: Path) -> None:
     with pytest.raises(UserError, match=r"which column holds the file names.*'face', 'target'.*image_column"):
         opened(tmp_path, "#face,target\na.png,1\n")
+
+
+def test_one_picture_with_two_targets_is_told(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    Image.new("RGB", (4, 4)).save(tmp_path / "a.png")
+    Image.new("RGB", (4, 4)).save(tmp_path / "b.png")
+    (tmp_path / "targets.csv").write_text("image,target\na.png,1\nb.png,2\na.png,3\n")
+    ImageFolder(dir=tmp_path).open()
+    assert "a.png has different targets in targets.csv, line 2 and in targets.csv, line 4" in caplog.text
+    caplog.clear()
+    (tmp_path / "targets.csv").write_text("image,target\na.png,1\nb.png,2\na.png,1\n")
+    ImageFolder(dir=tmp_path).open()
+    assert "different targets" not in caplog.text

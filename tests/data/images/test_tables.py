@@ -203,3 +203,16 @@ def test_which_columns_are_targets(
             find_targets(table, wanted, ["image"])
     else:
         assert find_targets(table, wanted, ["image"]) == expected
+
+
+def test_a_key_that_comes_twice_in_an_object_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "t.jsonl").write_text('{"image": "a.png", "target": 1}\n{"image": "b.png", "target": 1, "target": 9}\n')
+    with pytest.raises(UserError, match=r"line 2: .*the key 'target' comes twice"):
+        read_table(tmp_path / "t.jsonl")
+
+
+def test_columns_of_bytes_are_told(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    arrow, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    parquet.write_table(arrow.table({"image": [b"x"], "target": [1.0]}), tmp_path / "t.parquet")
+    assert list(read_table(tmp_path / "t.parquet").columns) == ["target"]
+    assert "the columns image hold bytes" in caplog.text

@@ -50,7 +50,13 @@ class ReadPictures:
         return len(self._reader)
 
     def gather(self, numbers: NDArray[np.int64]) -> Pixels:
-        batch: Pixels = np.empty((len(numbers), *self._form.shape), dtype=self._form.dtype)
+        try:
+            batch: Pixels = np.empty((len(numbers), *self._form.shape), dtype=self._form.dtype)
+        except MemoryError as error:
+            amount = len(numbers) * self._form.bytes / 1e9
+            raise UserError(
+                f"a batch of {len(numbers)} pictures takes {amount:,.0f} GB: lower data.size or data.batch_size"
+            ) from error
         for row, number in enumerate(numbers.tolist()):
             batch[row] = self._form.apply(self._reader.read(number, self._form.at_least))
         return batch

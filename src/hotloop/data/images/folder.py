@@ -75,6 +75,8 @@ class ImageFolder:
         alpha: str = "white",
         cache_dir: str | Path | None = None,
     ) -> None:
+        if not str(dir):
+            raise UserError("data.dir is empty: give the folder of the pictures")
         self._folder = Path(dir).expanduser()
         self._tables = {"train": targets, "valid": valid_targets, "test": test_targets}
         self._tables = {split: name for split, name in self._tables.items() if name is not None}
@@ -193,6 +195,7 @@ class ImageFolder:
         explicit = np.concatenate(split) if self._split_column is not None or len(tables) > 1 else None
         if explicit is not None:
             _warn_of_leaks(paths, explicit)
+        _warn_of_contradictions(paths, np.concatenate(targets), rows)
         return TargetTable(tuple(names), np.concatenate(targets), explicit, _grouped(groups or paths)), reader
 
     def _is_scan(self) -> bool:
@@ -235,6 +238,19 @@ def _grouped(names: Sequence[str]) -> NDArray[np.int64] | None:
     numbers: dict[str, int] = {}
     groups = np.fromiter((numbers.setdefault(name, len(numbers)) for name in names), np.int64, len(names))
     return groups if len(numbers) < len(names) else None
+
+
+def _warn_of_contradictions(paths: Sequence[str], targets: NDArray[np.float64], rows: Rows) -> None:
+    """One picture cannot have two targets."""
+    first: dict[str, int] = {}
+    for number, path in enumerate(paths):
+        earlier = first.setdefault(path, number)
+        if (targets[earlier] != targets[number]).any():
+            log.warning(
+                "%s has different targets in %s and in %s; both rows are used (there may be more such pictures)",
+                path, rows.words(earlier), rows.words(number),
+            )  # fmt: skip
+            return
 
 
 def _warn_of_leaks(paths: Sequence[str], split: NDArray[np.int8]) -> None:

@@ -19,6 +19,7 @@ Pixels = NDArray[np.uint8] | NDArray[np.uint16]
 
 FITS = ("stretch", "crop", "pad")
 CHANNELS = {"rgb": 3, "grey": 1}
+LARGEST = 16_384  # pixels a side
 RESIZING = 1  # raise it when the same picture gives other numbers than before: caches are built anew
 
 _LUMA = (19595, 38470, 7471)  # 0.299, 0.587, 0.114 (ITU-R BT.601) in 65536ths, as in Pillow
@@ -125,6 +126,8 @@ def picture_size(size: Any, key: str) -> tuple[int, int]:
     """(height, width) from a number, or from a list of two. Raises UserError that names `key`."""
     sides = [size, size] if isinstance(size, int) else size
     good = isinstance(sides, Sequence) and not isinstance(sides, str) and len(sides) == 2
+    if good and any(isinstance(side, int) and side > LARGEST for side in sides):
+        raise UserError(f"{key}={size!r}: at most {LARGEST:,} pixels a side")
     if not good or not all(isinstance(side, int) and not isinstance(side, bool) and side >= 1 for side in sides):
         raise UserError(f"{key} must be a number of pixels from 1 on, or [height, width], got {size!r}")
     return int(sides[0]), int(sides[1])
@@ -139,7 +142,10 @@ def picture_region(region: Any, key: str) -> tuple[float, float, float, float] |
         top, left, bottom, right = (float(share) for share in region)
         if 0 <= top < bottom <= 1 and 0 <= left < right <= 1:
             return top, left, bottom, right
-    raise UserError(f"{key} must be [top, left, bottom, right], shares from 0 to 1 of the sides, got {region!r}")
+    raise UserError(
+        f"{key} must be [top, left, bottom, right], shares from 0 to 1 of the sides, top before bottom and left before "
+        f"right, got {region!r}"
+    )
 
 
 def resized(picture: NDArray[Any], size: tuple[int, int]) -> Pixels:

@@ -166,7 +166,8 @@ class ImageDataModule(BatchDataModule):
             opened = open_pictures(self._source, **self._opening)
             self._rows = rows_of_splits(opened, divide(opened.table, **self._dividing))
             augment = Augmentation(self._augment, seed=self._loading.seed) if self._augment.active else None
-            targets = opened.table.targets.astype(np.float32)
+            with np.errstate(over="ignore"):  # told by `target_scale`
+                targets = opened.table.targets.astype(np.float32)
             self._datasets = {
                 split: ImageDataset(
                     opened.pictures,

@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from hotloop.data.cache_folder import described_name
 from hotloop.data.images.cache import Cache, choose, in_memory, name_of, on_disk
 from hotloop.data.images.decoding import Pictures, ReadPictures, place
 from hotloop.data.images.form import PixelForm
@@ -72,13 +73,18 @@ def open_pictures(
     form = PixelForm(size, fit=fit, channels=channels, bits=reader.bits, alpha=alpha, region=region)
     kind = choose(reader, form, cache_dir) if cache == "auto" else cache
     if kind == "none":
+        if on_error == "skip" and verify == "none" and hasattr(reader, "broken"):
+            raise UserError("data.on_error=skip needs data.verify=decode: nothing else finds pictures to skip")
+        if on_error == "skip" and verify == "header" and hasattr(reader, "broken"):
+            log.warning("data.verify=header: a picture whose header alone is good will stop the run, not be skipped")
         pictures: Pictures = ReadPictures(reader, form)
         kept, broken = None, _found_broken(reader, form, verify, workers)
     else:
         kept = {"disk": on_disk, "ram": in_memory}[kind](reader, form, cache_dir, workers=workers)
         pictures, broken = kept.pictures, kept.broken
     if broken:
-        _tell(broken, reader, on_error, cache_dir / f"unreadable-{name_of(reader, form)}.csv")
+        name = described_name([name_of(reader, form), [reader.name(number) for number in sorted(broken)]])
+        _tell(broken, reader, on_error, cache_dir / f"unreadable-{name}.csv")
     return Opened(
         table=table,
         reader=reader,

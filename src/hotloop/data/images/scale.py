@@ -46,6 +46,8 @@ def target_scale(names: Sequence[str], targets: NDArray[np.float64]) -> Scale:
             raise UserError(f"target {name}: {np.abs(column).max():g} is too large: give it in a larger unit")
         mean = math.fsum(column) / len(column)  # exact sums: the same on every machine
         std = math.sqrt(math.fsum((column - mean) ** 2) / len(column))
+        if std == 0 < np.ptp(column):
+            raise UserError(f"target {name}: its values (about {mean:g}) are too small: give it in a smaller unit")
         if np.ptp(column) == 0:
             log.warning("target %s is %g in all %s training pictures: nothing to learn", name, mean, f"{len(column):,}")
             std = 1.0

@@ -8,6 +8,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import logging
 import math
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -21,6 +22,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hotloop.errors import UserError
+
+log = logging.getLogger(__name__)
 
 _JSON = (".jsonl", ".ndjson")
 _PARQUET = (".parquet", ".pq")
@@ -275,7 +278,7 @@ def _read_json_lines(path: Path, text: str) -> Table:
         if not line.strip():
             continue
         try:
-            row = json.loads(line)
+            row = json.loads(line, object_pairs_hook=_unique)
         except (ValueError, RecursionError) as error:
             raise UserError(f"{path}, line {number}: not a JSON object ({error})") from None
         if not isinstance(row, dict):
@@ -284,6 +287,15 @@ def _read_json_lines(path: Path, text: str) -> Table:
         lines.append(number)
     names = dict.fromkeys(name for row in rows for name in row)
     return Table(path, {name: [row.get(name) for row in rows] for name in names}, np.array(lines, dtype=np.int64))
+
+
+def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """The object of these keys. Raises ValueError for a key that comes twice: its values may contradict."""
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        names = [name for name, _ in pairs]
+        raise ValueError(f"the key {next(name for name in found if names.count(name) > 1)!r} comes twice")
+    return found
 
 
 def _read_parquet(path: Path) -> Table:
@@ -309,8 +321,11 @@ def _read_parquet(path: Path) -> Table:
         raise UserError(f"{path} is damaged or no Parquet: {' '.join(str(error).split())}") from None
     if len(set(data.column_names)) < len(data.column_names):
         raise UserError(f"{path}: several columns have the same name")
-    if not names and held:
-        raise UserError(f"{path}: the columns {', '.join(held)} hold no names of files and no numbers")
+    if held:
+        told = f"{path}: the columns {', '.join(held)} hold bytes or structures, not names of files or numbers"
+        if not names:
+            raise UserError(told)
+        log.warning("%s: they are not used", told)
     columns = {name: data.column(name).to_pylist() for name in data.column_names}
     return Table(path, columns, np.arange(1, data.num_rows + 1), unit="row")
 
