@@ -23,6 +23,7 @@ TOP_LEVEL: dict[str, tuple[type, ...]] = {
     "seed": (int, type(None)),
     "ckpt_path": (str, type(None)),
     "test": (bool,),
+    "auto_batch_size": (bool,),
     "compile": (bool,),
     "matmul_precision": (str,),
     "monitor": (str,),
@@ -61,6 +62,8 @@ def check(settings: dict[str, Any], chosen: Mapping[str, str]) -> None:
         UserError: the first mistake.
     """
     check_top_level(settings)
+    if settings["auto_batch_size"] and settings["ckpt_path"] is not None:
+        raise UserError("auto_batch_size=true is for new runs: continue one with the data.batch_size that it found")
     check_trainer(settings["trainer"])
     check_targets(settings)
     check_pair(settings, chosen)

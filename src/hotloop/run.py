@@ -18,6 +18,7 @@ from lightning.fabric.utilities.exceptions import MisconfigurationException
 from torch import nn
 
 from hotloop import announce, checkpoint
+from hotloop.batch_size import find_batch_size
 from hotloop.callbacks.interruption import Interrupted
 from hotloop.checks import (
     SHORTHANDS,
@@ -75,11 +76,14 @@ def train(config: Any) -> float | None:
         check_same_data(content["hotloop"], data, resume_from, settings)
     facts = model_facts(settings, data.facts)
     model = build(settings["model"], "model", allowed=settings["allow_targets"], **facts)
-    task = build_task(settings, data, model)
+    task: Any = build_task(settings, data, model)
     if settings["compile"]:
         # Sentences differ in length from batch to batch; pictures have one size.
         model.compile(dynamic=True if kind_of(settings, "task") == "text" else None)
     trainer = build_trainer(settings, callbacks=build_callbacks(settings))
+    if settings["auto_batch_size"]:
+        data.batch_size = find_batch_size(task, data, trainer)
+        task.saved["config"]["data"]["batch_size"] = data.batch_size
     announce.start(settings, trainer=trainer, model=model, data=data, choices=choices())
 
     try:

@@ -175,6 +175,10 @@ class RegressionTask(Task):
 
     # ---- training -------------------------------------------------------------------------------------
 
+    def training_losses(self, batch: Any) -> Tensor:
+        """The loss of each picture, (B,), as it is trained on."""
+        return self._outputs_and_losses(batch)[1]
+
     def training_step(self, batch: Any, batch_idx: int) -> Tensor:
         _, losses = self._outputs_and_losses(batch)
         return self.finish_step(losses, losses.detach(), batch_idx, tokens=0, samples=len(batch))

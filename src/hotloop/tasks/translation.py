@@ -153,6 +153,10 @@ class TranslationTask(Task):
 
     # ---- training -------------------------------------------------------------------------------------
 
+    def training_losses(self, batch: Any) -> Tensor:
+        """The loss of each real target token, (N,), as it is trained on."""
+        return token_losses(self.model, batch, label_smoothing=self.label_smoothing, chunk=self.projection_chunk)[0]
+
     def training_step(self, batch: Any, batch_idx: int) -> Tensor:
         losses, plain, _ = token_losses(
             self.model, batch, label_smoothing=self.label_smoothing, chunk=self.projection_chunk

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hotloop.data.images.augment import Augmentation, AugmentOptions
+from hotloop.data.images.batch import ImageBatch
 from hotloop.data.images.cache import KINDS, name_of
 from hotloop.data.images.dataset import EpochBatchSampler, ImageDataset
 from hotloop.data.images.form import CHANNELS, FITS, picture_region, picture_size
@@ -191,6 +192,10 @@ class ImageDataModule(BatchDataModule):
         """Those of "train", "valid" and "test" that exist, after `setup`."""
         return tuple(split for split in SPLITS if split in self._datasets and self.opened)
 
+    def heaviest_batch(self, size: int) -> ImageBatch:
+        """The first `size` training pictures; a step needs as much memory for any others."""
+        return self._datasets["train"][0, range(size)]
+
     def dataset(self, split: str) -> ImageDataset | None:
         """The pictures of "train", "valid" or "test", or None where the split does not exist."""
         return self._datasets[split] if split in self.splits() else None
@@ -222,6 +227,7 @@ class ImageDataModule(BatchDataModule):
         cache = opened.cache
         return {
             "pictures": {split: len(self._datasets[split]) for split in self.splits()},
+            "batch_size": self.batch_size,
             "skipped": len(opened.broken),
             "skipped_names": [opened.reader.name(int(number)) for number in opened.broken[:_LISTED]],
             "targets": list(opened.table.names),

@@ -8,6 +8,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from lightning.pytorch.utilities import rank_zero_only
 from torch.utils.data import DataLoader
 
@@ -160,6 +161,12 @@ class BitextDataModule(BatchDataModule):
             raise UserError(f"there is no {split} split: data.{split}_size is 0 and the corpus has none")
         return self._ready.texts(split)
 
+    def heaviest_batch(self, size: int) -> Batch:
+        """The `size` training pairs with the longest sentences: what a step needs most memory for."""
+        dataset = self._datasets["train"]
+        longest = np.maximum(dataset.source.lengths, dataset.target.lengths).argsort(kind="stable")[-size:]
+        return dataset[longest.tolist()]
+
     def dataset(self, split: str) -> BitextDataset | None:
         """The pairs of "train", "valid" or "test", or None where the split does not exist."""
         return self._datasets[split] if split in self.splits() else None
@@ -170,6 +177,7 @@ class BitextDataModule(BatchDataModule):
         padding = self._sampler("train").padding_share()
         return {
             "pairs": prepared.pairs,
+            "batch_size": self.batch_size,
             "read": prepared.meta["read"],
             "dropped": dict(prepared.meta["dropped"]),
             **self.facts,

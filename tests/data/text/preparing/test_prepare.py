@@ -213,7 +213,8 @@ def test_two_interrupts_end_a_build_and_leave_nothing(write_split: WriteSplit, t
     lines = [f"mot{n % 97} {'mot ' * 20} {n}" for n in range(60_000)]
     folder = write_split("train", lines, lines)
     program = (
-        "import sys; from pathlib import Path;"
+        "import signal, sys; from pathlib import Path;"
+        "signal.signal(signal.SIGINT, signal.default_int_handler);"  # a shell's background jobs inherit another
         "from hotloop.data.text.corpora import BitextFolder; from hotloop.data.text.preparing.recipe import Recipe;"
         "from hotloop.data.text.preparing.prepare import prepare;"
         "f = BitextFolder(dir=sys.argv[1], valid=None, test=None).files();"
