@@ -1,12 +1,15 @@
 """E27: a last batch of one picture; predictions are never broadcast against targets."""
 
+import logging
 import warnings
 
 import pytest
 import torch
 
+from hotloop.inference import predict
 from hotloop.models.inception import InceptionRegressor
 from hotloop.tasks.losses import regression_losses
+from tests.conftest import compose_config, write_pictures
 from tests.tasks.pictures import loader, picture_batch, regression_task, split, trainer
 
 LOSSES = ("mse", "l1", "huber")
@@ -59,3 +62,21 @@ def test_e27_a_data_set_of_one_picture_trains():
     run = trainer(max_epochs=2)
     run.fit(task, loader([one]), loader([one]))
     assert run.global_step == 2 and all(value.isfinite() for value in run.callback_metrics.values())
+
+
+@pytest.mark.filterwarnings("error:.*target size.*:UserWarning")
+def test_e27_sets_of_five_in_batches_of_four(train_tiny_images, tmp_path, caplog):
+    caplog.set_level(logging.INFO)
+    data = write_pictures(tmp_path / "fifteen", 15)
+    options = ("data.valid_size=5", "data.test_size=5", "test=true", "trainer.max_epochs=2")
+    run = train_tiny_images(*options, "data.batch_size=4", data=data)
+    assert [epoch["steps"] for epoch in run.report["epochs"]] == [1, 1]  # the fifth picture joined the batch of four
+    assert [epoch["samples"] for epoch in run.report["epochs"]] == [5, 5]
+    assert "the last batch would hold a single sample: it joins the batch before" in caplog.text
+    whole = train_tiny_images(*options, "data.batch_size=5", data=data, folder="whole")
+    for name in ("test/rmse", "test/mae", "val/rmse", "val/mae"):
+        assert run.report["metrics"][name] == pytest.approx(whole.report["metrics"][name], rel=1e-4)
+    output = tmp_path / "predictions.csv"
+    overrides = (f"ckpt_path='{run.last}'", f"input={data}", f"output={output}", "batch_size=14", "device=cpu")
+    predict(compose_config(*overrides, config_name="predict"))
+    assert len(output.read_text().splitlines()) == 16
