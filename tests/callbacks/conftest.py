@@ -104,7 +104,7 @@ class Memory:
     step: int
     source: Tensor
 
-    def select(self, rows: Tensor) -> "Memory":
+    def select(self, rows: Tensor, *, width: int = 1) -> "Memory":
         return Memory(self.step, self.source[rows])
 
 
@@ -112,6 +112,7 @@ class Copier(nn.Module):
     """A Translator that copies the source; its attention is the diagonal. `forward` is there to be trained."""
 
     attends = True
+    alignment_layer = 0
     source_vocabulary = target_vocabulary = VOCABULARY
 
     def __init__(self) -> None:
@@ -126,7 +127,7 @@ class Copier(nn.Module):
     def project(self, hidden: Tensor) -> Tensor:
         return self.output(hidden)
 
-    def start(self, source: Tensor, source_length: Tensor) -> Memory:
+    def start(self, source: Tensor, source_length: Tensor, *, keep_attention: bool = False) -> Memory:
         return Memory(0, source)
 
     def step(self, token: Tensor, state: Memory) -> tuple[Tensor, Memory]:
@@ -136,7 +137,7 @@ class Copier(nn.Module):
 
     def attention_weights(self, source: Tensor, source_length: Tensor, target_in: Tensor) -> Tensor:
         diagonal = torch.eye(target_in.size(1), source.size(1), device=source.device)
-        return diagonal.expand(source.size(0), -1, -1)
+        return diagonal.expand(source.size(0), 1, 1, -1, -1)
 
 
 class Task(pl.LightningModule):

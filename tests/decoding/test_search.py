@@ -19,7 +19,7 @@ WORDS = [4, 5, 6]
 class Prefixes:
     rows: list[tuple[int, ...]]  # source id, then the tokens fed
 
-    def select(self, rows):
+    def select(self, rows, *, width=1):
         return Prefixes([self.rows[row] for row in rows.tolist()])
 
 
@@ -34,7 +34,7 @@ class TableModel(nn.Module):
         self.logits = logits
         self.rows_per_step = []
 
-    def start(self, source, source_length):
+    def start(self, source, source_length, *, keep_attention=False):
         return Prefixes([(row,) for row in source[:, 0].tolist()])
 
     def step(self, token, state):

@@ -133,11 +133,44 @@ def test_attention_weights_are_a_distribution_over_real_positions(model, lengths
         return
     with torch.no_grad():
         weights = model.attention_weights(source, source_length, target_in)
-    assert weights.shape == (3, target_in.shape[1], source.shape[1])
-    torch.testing.assert_close(weights.sum(-1), torch.ones(weights.shape[:2]), rtol=0, atol=1e-6)
-    real = torch.arange(source.shape[1]) < source_length[:, None]
-    assert (weights[~real[:, None, :].expand_as(weights)] == 0).all()
-    assert (weights[real[:, None, :].expand_as(weights)] > 0).all()
+    assert (weights.shape[0], *weights.shape[3:]) == (3, target_in.shape[1], source.shape[1])
+    torch.testing.assert_close(weights.sum(-1), torch.ones(weights.shape[:-1]), rtol=0, atol=1e-6)
+    real = (torch.arange(source.shape[1]) < source_length[:, None])[:, None, None, None].expand_as(weights)
+    assert (weights[~real] == 0).all()
+    assert (weights[real] > 0).all()
+
+
+@LENGTHS
+def test_step_by_step_attention_is_that_of_the_teacher_forced_pass(model, lengths):
+    source, source_length, target_in, target_length = sentences(**lengths)
+    if not model.attends:
+        with pytest.raises(ValueError, match="attention"):
+            model.start(source, source_length, keep_attention=True)
+        return
+    with torch.no_grad():
+        weights = model.attention_weights(source, source_length, target_in)
+        state = model.start(source, source_length, keep_attention=True)
+        for step in range(target_in.shape[1]):
+            _, state = model.step(target_in[:, step], state)
+            real = target_length > step
+            expected = weights[:, model.alignment_layer].mean(1)[real, step]
+            torch.testing.assert_close(state.attention[real], expected, rtol=0, atol=1e-5)
+
+
+def test_hypotheses_of_one_sentence_share_its_source(model):
+    source, source_length, target_in, _ = sentences(**UNEQUAL)
+    with torch.no_grad():
+        _, state = model.step(target_in[:, 0], model.start(source, source_length))
+        rows = torch.tensor([0, 0, 1, 1, 2, 2])
+        shared, apart = state.select(rows, width=2), state.select(rows)
+        for tokens, rows in (([4, 5, 6, 7, 8, 9], [1, 0, 4, 5]), ([4, 9, 6, 7], [2, 3])):  # a sentence leaves
+            expected, apart = model.step(torch.tensor(tokens), apart)
+            logits, shared = model.step(torch.tensor(tokens), shared)
+            torch.testing.assert_close(logits, expected, rtol=0, atol=1e-5)
+            shared, apart = shared.select(torch.tensor(rows), width=2), apart.select(torch.tensor(rows))
+        torch.testing.assert_close(
+            model.step(torch.tensor([4, 5]), shared)[0], model.step(torch.tensor([4, 5]), apart)[0], rtol=0, atol=1e-5
+        )
 
 
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float64], ids=str)

@@ -91,7 +91,7 @@ def attention_of(task: Any, lines: Sequence[str]) -> list[tuple[list[str], list[
         source, length = torch.tensor([row], device=device), torch.tensor([len(row)])
         target = search(task.model, source, length, beam_size=1)[0][0].tokens
         target_in = torch.tensor([[BOS, *target]], device=device)
-        weights = task.model.attention_weights(source, length, target_in)[0].float().cpu().numpy()
+        weights = task.model.attention_weights(source, length, target_in)[0, 0, 0].float().cpu().numpy()
         drawn.append(
             (
                 [*readable(task.source_tokenizer.pieces(tokens)), SPECIALS[EOS]],

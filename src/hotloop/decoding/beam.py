@@ -164,7 +164,7 @@ def beam_search(
             if len(going) == 0:
                 break
             token = token.flatten()
-            state = state.select((going[:, None] * width + beam).flatten())
+            state = state.select((going[:, None] * width + beam).flatten(), width=beam_size)
     return result.lists()
 
 

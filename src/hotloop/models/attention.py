@@ -27,11 +27,11 @@ class Memory:
     values: Tensor  # (B, S, H), what is averaged; the same tensor as keys for "dot" and "scaled_dot"
     mask: Tensor | None  # (B, S) bool, True = real token; None where every position is real
 
-    def select(self, rows: Tensor) -> "Memory":
-        """Rows (N,) of the batch, kept, repeated or reordered."""
-        values = self.values.index_select(0, rows)
-        keys = values if self.keys is self.values else self.keys.index_select(0, rows)
-        return Memory(keys, values, None if self.mask is None else self.mask.index_select(0, rows))
+    def select(self, sentences: Tensor) -> "Memory":
+        """Sentences (N,) of the batch, kept, repeated or reordered."""
+        values = self.values.index_select(0, sentences)
+        keys = values if self.keys is self.values else self.keys.index_select(0, sentences)
+        return Memory(keys, values, None if self.mask is None else self.mask.index_select(0, sentences))
 
 
 class LuongAttention(nn.Module):

@@ -14,12 +14,22 @@ StateT = TypeVar("StateT", bound="State")
 
 
 class State(Protocol):
-    """What a model remembers between two steps of decoding; opaque to whoever searches."""
+    """What a model remembers between two steps of decoding; opaque to whoever searches.
 
-    def select(self: StateT, rows: Tensor) -> StateT:
+    A state has N rows, one a hypothesis. Rows of one sentence may share what depends on the source alone.
+    """
+
+    @property
+    def attention(self) -> Tensor | None:
+        """(N, S) float32: where the last step looked in the alignment layer; None unless `start` keeps it."""
+        ...
+
+    def select(self: StateT, rows: Tensor, *, width: int = 1) -> StateT:
         """Keep, repeat or reorder the rows: row ``i`` of the result is row ``rows[i]`` of this state.
 
-        ``rows`` is an int64 tensor (N,) on the state's device.
+        ``rows`` is an int64 tensor (N,) on the state's device. With ``width`` above 1 each ``width`` consecutive
+        rows of the result are hypotheses of one sentence, and the sentences keep their order: some may leave, none
+        may move. A state then holds the source once a sentence instead of once a row.
         """
         ...
 
@@ -28,6 +38,7 @@ class Translator(Protocol):
     """The protocol of every text model; an implementation is also an ``nn.Module``."""
 
     attends: bool  # whether attention_weights() works
+    alignment_layer: int  # the decoder layer whose attention, averaged over its heads, says which words belong together
     source_vocabulary: int
     target_vocabulary: int
 
@@ -44,8 +55,12 @@ class Translator(Protocol):
         """Hidden states (..., H) to logits (..., V); apart from forward, so that only real tokens need be projected."""
         ...
 
-    def start(self, source: Tensor, source_length: Tensor) -> State:
-        """Do all work that depends on the source (B, S) alone, once."""
+    def start(self, source: Tensor, source_length: Tensor, *, keep_attention: bool = False) -> State:
+        """Do all work that depends on the source (B, S) alone, once.
+
+        With ``keep_attention`` each step leaves in ``State.attention`` where it looked. ValueError where
+        ``attends`` is False.
+        """
         ...
 
     def step(self, token: Tensor, state: State) -> tuple[Tensor, State]:
@@ -53,7 +68,7 @@ class Translator(Protocol):
         ...
 
     def attention_weights(self, source: Tensor, source_length: Tensor, target_in: Tensor) -> Tensor:
-        """Teacher-forced weights (B, T, S): each row sums to 1 and is exactly 0 on padding.
+        """Teacher-forced weights (B, layers, heads, T, S): each row sums to 1 and is exactly 0 on padding.
 
         Raises ValueError where ``attends`` is False.
         """

@@ -1,6 +1,6 @@
 """LSTM encoder-decoder with or without Luong attention (Sutskever et al. 2014; Luong et al. 2015)."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal, get_args
 
 import torch
@@ -19,18 +19,27 @@ LSTMState = tuple[Tensor, Tensor]
 
 @dataclass(frozen=True)
 class Seq2SeqState:
-    """Decoder between two steps; each tuple has one (B, H) tensor a layer."""
+    """Decoder between two steps; each tuple has one (N, H) tensor a layer."""
 
     hidden: tuple[Tensor, ...]
     cell: tuple[Tensor, ...]
-    memory: Memory | None  # None in a model without attention
+    memory: Memory | None  # of N / width sentences; None in a model without attention
+    width: int = 1  # hypotheses of a sentence, side by side
+    keep_attention: bool = False
+    attention: Tensor | None = None  # (N, S)
 
-    def select(self, rows: Tensor) -> "Seq2SeqState":
-        """Rows (N,) of the batch, kept, repeated or reordered."""
-        return Seq2SeqState(
-            tuple(layer.index_select(0, rows) for layer in self.hidden),
-            tuple(layer.index_select(0, rows) for layer in self.cell),
-            None if self.memory is None else self.memory.select(rows),
+    def select(self, rows: Tensor, *, width: int = 1) -> "Seq2SeqState":
+        """Rows (N,) of the batch, kept, repeated or reordered; see `hotloop.models.interface.State`."""
+        memory = self.memory
+        if memory is not None and not (width > 1 and len(rows) // width == len(memory.values)):
+            memory = memory.select(rows[::width] // self.width)
+        return replace(
+            self,
+            hidden=tuple(layer.index_select(0, rows) for layer in self.hidden),
+            cell=tuple(layer.index_select(0, rows) for layer in self.cell),
+            memory=memory,
+            width=width,
+            attention=None if self.attention is None else self.attention.index_select(0, rows),
         )
 
 
@@ -122,6 +131,7 @@ class Seq2Seq(nn.Module):
         self.source_vocabulary = source_vocabulary
         self.target_vocabulary = target_vocabulary
         self.attends = attention is not None
+        self.alignment_layer = 0  # all attention is above the last decoder layer
         self.decoding = decoding
         self.bridge = bridge
         self.directions = 2 if bidirectional else 1
@@ -176,10 +186,12 @@ class Seq2Seq(nn.Module):
         """Hidden states (..., H) to logits (..., V)."""
         return self.projection(hidden)
 
-    def start(self, source: Tensor, source_length: Tensor) -> Seq2SeqState:
+    def start(self, source: Tensor, source_length: Tensor, *, keep_attention: bool = False) -> Seq2SeqState:
         """Encode source (B, S) for decoding step by step."""
+        if keep_attention and not self.attends:
+            raise ValueError("this model has no attention weights: it was built without attention")
         (hidden, cell), memory = self._encode(source, source_length)
-        return Seq2SeqState(hidden.unbind(0), cell.unbind(0), memory)
+        return Seq2SeqState(hidden.unbind(0), cell.unbind(0), memory, keep_attention=keep_attention)
 
     def step(self, token: Tensor, state: Seq2SeqState) -> tuple[Tensor, Seq2SeqState]:
         """Tokens (B,) to the logits (B, V) of their successors and the state after them.
@@ -196,11 +208,18 @@ class Seq2Seq(nn.Module):
             output, cell = torch.lstm_cell(output, before, *weights)
             hiddens.append(output)
             cells.append(cell)
-        output = self._attend(output[:, None], state.memory)[:, 0]
-        return self.project(output), Seq2SeqState(tuple(hiddens), tuple(cells), state.memory)
+        # The hypotheses of a sentence look at its source as if they were steps: (sentences, width, H).
+        grouped = output.unflatten(0, (-1, state.width))
+        attention = None
+        if state.keep_attention:
+            assert state.memory is not None
+            attention = self.attention.weights(grouped, state.memory).flatten(0, 1)
+        output = self._attend(grouped, state.memory).flatten(0, 1)
+        after = replace(state, hidden=tuple(hiddens), cell=tuple(cells), attention=attention)
+        return self.project(output), after
 
     def attention_weights(self, source: Tensor, source_length: Tensor, target_in: Tensor) -> Tensor:
-        """Teacher-forced weights (B, T, S) in float32; ValueError in a model without attention."""
+        """Teacher-forced weights (B, 1, 1, T, S) in float32; ValueError in a model without attention."""
         if not self.attends:
             raise ValueError(
                 f"this model has no attention weights: it was built without attention; choose one of {SCORES}"
@@ -208,7 +227,7 @@ class Seq2Seq(nn.Module):
         first, memory = self._encode(source, source_length)
         assert memory is not None
         output, _ = self.decoder(self._embed_target(target_in), first)
-        return self.attention.weights(output, memory)
+        return self.attention.weights(output, memory)[:, None, None]
 
     def _encode(self, source: Tensor, source_length: Tensor) -> tuple[LSTMState, Memory | None]:
         """Source (B, S) to the decoder's first state, each (decoder layers, B, H), and the attention memory."""
