@@ -5,11 +5,13 @@ import torch
 from torch.nn import functional as F
 
 from hotloop.models.seq2seq import Seq2Seq
+from hotloop.models.transformer import Transformer
 from hotloop.vocabulary import BOS, EOS, PAD
 
 SOURCE_VOCABULARY, TARGET_VOCABULARY = 23, 19
 SIZES = {"source_vocabulary": SOURCE_VOCABULARY, "target_vocabulary": TARGET_VOCABULARY}
 TINY = {"embedding": 12, "hidden": 16, **SIZES}
+SMALL = {"hidden": 16, "heads": 2, "feed_forward": 24, "shared_vocabulary": False, **SIZES}
 
 TRANSLATORS = {
     "plain": lambda: Seq2Seq(attention=None, **TINY),
@@ -24,6 +26,11 @@ TRANSLATORS = {
     "concat": lambda: Seq2Seq(attention="concat", init="xavier", **TINY),
     "general, zero bridge": lambda: Seq2Seq(attention="general", bridge="zero", encoder_layers=1, **TINY),
     "general, tied": lambda: Seq2Seq(attention="general", target_embedding=16, tie_embeddings=True, **TINY),
+    "transformer": lambda: Transformer(**SMALL),
+    "transformer, post-norm": lambda: Transformer(norm="post", activation="gelu", tie=["target", "output"], **SMALL),
+    "transformer, learned": lambda: Transformer(positions="learned", max_positions=4, **SMALL),
+    "transformer, rotary": lambda: Transformer(positions="rotary", activation="swiglu", decoder_layers=1, **SMALL),
+    "transformer, checkpointed": lambda: Transformer(activation_checkpointing=True, encoder_layers=1, **SMALL),
     "stepwise": lambda: Seq2Seq(attention="general", decoding="stepwise", **TINY),
 }
 

@@ -140,10 +140,20 @@ class BitextDataModule(BatchDataModule):
         """After `setup`; the same object as `source_tokenizer` when shared."""
         return self._ready.target_tokenizer
 
+    @staticmethod
+    def expected_facts(options: Mapping[str, Any]) -> dict[str, Any]:
+        """The part of `facts` that the options say before data is read."""
+        tokenizer = options.get("tokenizer")
+        return {"shared_vocabulary": isinstance(tokenizer, Mapping) and tokenizer.get("shared") is True}
+
     @property
-    def facts(self) -> dict[str, int]:
+    def facts(self) -> dict[str, Any]:
         """What a model must know of the data, after `setup`."""
-        return {"source_vocabulary": self.source_tokenizer.size, "target_vocabulary": self.target_tokenizer.size}
+        return {
+            "source_vocabulary": self.source_tokenizer.size,
+            "target_vocabulary": self.target_tokenizer.size,
+            "shared_vocabulary": self.source_tokenizer is self.target_tokenizer,
+        }
 
     def splits(self) -> tuple[str, ...]:
         """Those of "train", "valid" and "test" that exist, after `setup`."""
