@@ -13,6 +13,7 @@ from tensorboard.backend.event_processing.event_accumulator import EventAccumula
 
 from hotloop.callbacks import attention_maps
 from hotloop.callbacks.attention_maps import AttentionMaps, attention_of, draw_map, readable
+from hotloop.errors import UserError
 
 
 def board(folder: Path) -> TensorBoardLogger:
@@ -96,8 +97,8 @@ def test_rows_are_target_words_and_columns_source_words(toy: Any) -> None:
     source, target, weights = drawn
     assert source == ["w6", "w8", "w8", "<eos>"]
     assert target == ["w6", "w8", "w8", "<eos>"]
-    assert weights.shape == (4, 4)
-    assert np.array_equal(weights, np.eye(4, dtype=np.float32))
+    assert weights.shape == (1, 1, 4, 4)
+    assert np.array_equal(weights[0, 0], np.eye(4, dtype=np.float32))
 
 
 @pytest.mark.parametrize(
@@ -164,6 +165,43 @@ def test_figures_do_not_pile_up() -> None:
 def test_the_module_does_not_import_matplotlib_itself() -> None:
     source = Path(attention_maps.__file__).read_text(encoding="utf-8")
     assert not [line for line in source.splitlines() if line.startswith(("import matplotlib", "from matplotlib"))]
+
+
+WEIGHTS = np.arange(12, dtype=np.float32).reshape(3, 2, 1, 2)  # 3 layers, 2 heads
+
+
+@pytest.mark.parametrize(
+    ("options", "expected"),
+    [
+        ({}, {"": WEIGHTS[1].mean(0)}),
+        ({"layers": "mean"}, {"": WEIGHTS.mean((0, 1))}),
+        ({"heads": "all"}, {", head 0": WEIGHTS[1, 0], ", head 1": WEIGHTS[1, 1]}),
+        ({"layers": [2, 0]}, {", layer 2": WEIGHTS[2].mean(0), ", layer 0": WEIGHTS[0].mean(0)}),
+        (
+            {"layers": "all", "heads": "all"},
+            {f", layer {i}, head {j}": WEIGHTS[i, j] for i in range(3) for j in range(2)},
+        ),
+    ],
+    ids=str,
+)
+def test_layers_and_heads_are_chosen_by_option(options: Any, expected: dict[str, np.ndarray]) -> None:
+    found = AttentionMaps(**options).chosen(WEIGHTS, alignment_layer=1)
+    assert list(found) == list(expected)
+    for name, weights in expected.items():
+        assert np.array_equal(found[name], weights)
+
+
+def test_a_head_that_the_model_does_not_have_is_named() -> None:
+    with pytest.raises(UserError, match=r"heads=\[2\].*2 heads"):
+        AttentionMaps(heads=[2]).chosen(WEIGHTS, alignment_layer=0)
+
+
+@pytest.mark.parametrize(
+    "options", [{"layers": []}, {"layers": [-1]}, {"heads": "every"}, {"heads": "alignment"}], ids=str
+)
+def test_layers_and_heads_that_mean_nothing_are_refused(options: Any) -> None:
+    with pytest.raises(ValueError, match="a list of numbers from 0"):
+        AttentionMaps(**options)
 
 
 @pytest.mark.parametrize("options", [{"sentences": 0}, {"every_n_validations": 0}])

@@ -6,6 +6,7 @@ from torch.nn import functional as F
 
 from hotloop.models.attention import SCORES
 from hotloop.models.seq2seq import Seq2Seq
+from hotloop.models.transformer import Transformer
 from hotloop.vocabulary import BOS, EOS, PAD
 
 VOCABULARY = 31
@@ -15,12 +16,13 @@ LONG = [*torch.randint(4, VOCABULARY, (10,), generator=GENERATOR).tolist(), EOS]
 TARGET_SHORT, TARGET_LONG = [BOS, *SHORT[:-1], EOS], [BOS, *LONG[:-1], EOS]
 
 
-@pytest.fixture(params=[None, *SCORES], ids=str)
+@pytest.fixture(params=[None, *SCORES, "transformer"], ids=str)
 def model(request):
     torch.manual_seed(0)
-    return Seq2Seq(
-        source_vocabulary=VOCABULARY, target_vocabulary=VOCABULARY, embedding=16, hidden=32, attention=request.param
-    ).eval()
+    sizes = {"source_vocabulary": VOCABULARY, "target_vocabulary": VOCABULARY, "hidden": 32}
+    if request.param == "transformer":
+        return Transformer(shared_vocabulary=False, feed_forward=48, **sizes).eval()
+    return Seq2Seq(embedding=16, attention=request.param, **sizes).eval()
 
 
 def rows(*lists, width=None, fill=None):

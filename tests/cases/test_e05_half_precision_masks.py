@@ -10,6 +10,7 @@ from torch.nn import functional as F
 import hotloop
 from hotloop.models.attention import SCORES, LuongAttention
 from hotloop.models.seq2seq import Seq2Seq
+from hotloop.models.transformer import Transformer
 
 LENGTHS = torch.tensor([4, 1])
 MASK = torch.arange(4) < LENGTHS[:, None]
@@ -35,10 +36,14 @@ def test_e05_attention_in_half_precision(dtype, score, size):
 
 
 @HALVES
-@pytest.mark.parametrize("attention", [None, *SCORES], ids=str)
+@pytest.mark.parametrize("attention", [None, *SCORES, "transformer"], ids=str)
 def test_e05_model_trains_in_half_precision(dtype, attention):
     torch.manual_seed(0)
-    model = Seq2Seq(source_vocabulary=20, target_vocabulary=20, embedding=16, hidden=32, attention=attention).to(dtype)
+    sizes = {"source_vocabulary": 20, "target_vocabulary": 20, "hidden": 32}
+    if attention == "transformer":
+        model = Transformer(shared_vocabulary=False, attention_dropout=0.1, **sizes).to(dtype)
+    else:
+        model = Seq2Seq(embedding=16, attention=attention, **sizes).to(dtype)
     source, target_in = torch.randint(4, 20, (2, 4)), torch.randint(4, 20, (2, 5))
     logits = model.project(model(source, LENGTHS, target_in, torch.tensor([5, 5])))
     loss = F.cross_entropy(logits.flatten(0, 1).float(), torch.randint(4, 20, (10,)))

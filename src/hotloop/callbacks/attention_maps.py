@@ -2,15 +2,16 @@
 
 import logging
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import lightning.pytorch as pl
 import numpy as np
 import torch
 
 from hotloop.callbacks.tensorboard import show_picture, tensorboard_loggers
+from hotloop.errors import UserError
 from hotloop.vocabulary import BOS, EOS, SPECIALS
 
 logger = logging.getLogger(__name__)
@@ -29,18 +30,33 @@ class AttentionMaps(pl.Callback):
 
     Args:
         sentences: how many, from the start of the validation set; empty ones are passed over.
+        layers: "alignment" (the model's `alignment_layer`), "mean", "all", or numbers of decoder layers from 0.
+        heads: "mean", "all", or numbers of heads from 0; an LSTM has one layer and one head.
         every_n_validations: at each n-th validation.
         directory: folder for the same pictures as PNG files; None writes none.
     """
 
     kind = "text"
 
-    def __init__(self, *, sentences: int = 4, every_n_validations: int = 1, directory: str | None = None) -> None:
+    def __init__(
+        self,
+        *,
+        sentences: int = 4,
+        layers: Literal["alignment", "mean", "all"] | Sequence[int] = "alignment",
+        heads: Literal["mean", "all"] | Sequence[int] = "mean",
+        every_n_validations: int = 1,
+        directory: str | None = None,
+    ) -> None:
         if sentences < 1 or every_n_validations < 1:
             raise ValueError(
                 f"sentences ({sentences}) and every_n_validations ({every_n_validations}) must be at least 1"
             )
+        for name, asked, words in (("layers", layers, ("alignment", "mean", "all")), ("heads", heads, ("mean", "all"))):
+            numbers = not isinstance(asked, str) and all(isinstance(n, int) and n >= 0 for n in asked) and len(asked)
+            if asked not in words and not numbers:
+                raise ValueError(f"{name} = {asked!r}: give {', '.join(words)} or a list of numbers from 0")
         self.sentences = sentences
+        self.layers, self.heads = layers, heads
         self.every_n_validations = every_n_validations
         self.directory = None if directory is None else Path(directory)
         self._validations = 0
@@ -66,14 +82,41 @@ class AttentionMaps(pl.Callback):
         with trainer.precision_plugin.forward_context(), torch.no_grad():
             found = attention_of(pl_module, [line for _, line in chosen])
         for (sentence, _), (source, target, weights) in zip(chosen, found, strict=True):
-            picture = draw_map(source, target, weights, title=f"validation sentence {sentence}")
-            show_picture(
-                picture,
-                tag=f"attention/sentence_{sentence}",
-                step=trainer.global_step,
-                boards=boards,
-                directory=self.directory,
+            for name, chosen_weights in self.chosen(weights, pl_module.model.alignment_layer).items():  # type: ignore[union-attr]
+                show_picture(
+                    draw_map(source, target, chosen_weights, title=f"validation sentence {sentence}{name}"),
+                    tag=f"attention/sentence_{sentence}" + name.replace(", ", "_").replace(" ", "_"),
+                    step=trainer.global_step,
+                    boards=boards,
+                    directory=self.directory,
+                )
+
+    def chosen(self, weights: np.ndarray, alignment_layer: int) -> dict[str, np.ndarray]:
+        """The maps (T, S) to draw of weights (layers, heads, T, S), by name, such as ", layer 0, head 3".
+
+        Raises UserError for a layer or head that the model does not have.
+        """
+        aligned = self.layers == "alignment"
+        maps = {"": weights[alignment_layer, None] if aligned else weights}
+        for axis, asked in (("layer", "mean" if aligned else self.layers), ("head", self.heads)):
+            maps = {
+                name + end: found for name, array in maps.items() for end, found in _along_first(array, axis, asked)
+            }
+        return maps
+
+
+def _along_first(weights: np.ndarray, axis: str, asked: str | Sequence[int]) -> Iterator[tuple[str, np.ndarray]]:
+    """Parts of weights (n, ...) by name: their mean, all, or those asked for."""
+    if asked == "mean":
+        yield "", weights.mean(0)
+        return
+    for number in range(len(weights)) if asked == "all" else asked:
+        assert isinstance(number, int)
+        if number >= len(weights):
+            raise UserError(
+                f"callbacks.attention_maps.{axis}s={list(asked)}: the model has {len(weights)} {axis}s, 0 is the first"
             )
+        yield f", {axis} {number}", weights[number]
 
 
 def _attends(pl_module: pl.LightningModule) -> bool:
@@ -81,7 +124,7 @@ def _attends(pl_module: pl.LightningModule) -> bool:
 
 
 def attention_of(task: Any, lines: Sequence[str]) -> list[tuple[list[str], list[str], np.ndarray]]:
-    """Source pieces (S), greedily translated pieces (T) and weights (T, S) of each line, EOS included."""
+    """Source pieces (S), greedily translated pieces (T) and weights (layers, heads, T, S) of each line, with EOS."""
     from hotloop.decoding import search
 
     device = next(task.model.parameters()).device
@@ -89,9 +132,9 @@ def attention_of(task: Any, lines: Sequence[str]) -> list[tuple[list[str], list[
     for tokens in task.source_tokenizer.encode(list(lines)):
         row = [*tokens, EOS]
         source, length = torch.tensor([row], device=device), torch.tensor([len(row)])
-        target = search(task.model, source, length, beam_size=1)[0][0].tokens
+        target = search(task.model, source, length)[0][0].tokens
         target_in = torch.tensor([[BOS, *target]], device=device)
-        weights = task.model.attention_weights(source, length, target_in)[0, 0, 0].float().cpu().numpy()
+        weights = task.model.attention_weights(source, length, target_in)[0].float().cpu().numpy()
         drawn.append(
             (
                 [*readable(task.source_tokenizer.pieces(tokens)), SPECIALS[EOS]],

@@ -6,9 +6,9 @@ from typing import Any, Literal, get_args
 
 import torch
 from torch import Tensor, nn
-from torch.nn import functional as F
 from torch.utils.checkpoint import checkpoint
 
+from hotloop.models.dropout import dropout
 from hotloop.models.options import check_choice, check_positive, check_rates
 from hotloop.models.transformer_layers import (
     CHOICES,
@@ -135,9 +135,7 @@ class Transformer(nn.Module):
         if alignment_layer is None:
             alignment_layer = max(0, decoder_layers - 2)
         elif isinstance(alignment_layer, bool) or not 0 <= alignment_layer < decoder_layers:
-            raise ValueError(
-                f"alignment_layer = {alignment_layer}: there are {decoder_layers} decoder layers, 0 is first"
-            )
+            raise ValueError(f"alignment_layer = {alignment_layer}: must be null or 0 to {decoder_layers - 1}")
 
         self.source_vocabulary, self.target_vocabulary = source_vocabulary, target_vocabulary
         self.hidden, self.positions, self.alignment_layer = hidden, positions, alignment_layer
@@ -234,7 +232,7 @@ class Transformer(nn.Module):
             x = x + torch.cat(self.table(first, count, tokens.device), dim=-1).to(x.dtype)
         else:
             angles = self.table(first, count, tokens.device)
-        return F.dropout(x, self.embedding_dropout, self.training), angles
+        return dropout(x, self.embedding_dropout, self.training), angles
 
     def _run(self, layer: nn.Module, *inputs: Tensor | Angles | None) -> Tensor:
         if self.activation_checkpointing and self.training and torch.is_grad_enabled():

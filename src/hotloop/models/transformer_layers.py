@@ -7,12 +7,15 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from hotloop.models.dropout import dropout
+
 Norm = Literal["pre", "post"]
 Positions = Literal["sinusoidal", "learned", "rotary"]
 Activation = Literal["relu", "gelu", "swiglu"]
 CHOICES = {"norm": get_args(Norm), "positions": get_args(Positions), "activation": get_args(Activation)}
 
 KeysValues = tuple[Tensor, Tensor]  # each (B, A, S, d): A heads of width d = H / A
+HALVES = (torch.bfloat16, torch.float16)
 FIRST_POSITIONS = 512  # rows of sines made at the start; longer sentences make the table longer
 
 
@@ -65,13 +68,30 @@ class Attention(nn.Module):
         self, query: Tensor, key: Tensor, value: Tensor, *, mask: Tensor | None = None, causal: bool = False
     ) -> Tensor:
         """Queries (B, A, T, d), keys and values (B, A, S, d) to (B, T, H); mask (B, 1, 1, S), True = look there."""
-        dropout = self.dropout if self.training else 0.0
-        mixed = F.scaled_dot_product_attention(query, key, value, attn_mask=mask, is_causal=causal, dropout_p=dropout)
+        rate = self.dropout if self.training else 0.0
+        if query.device.type == "cpu" and (rate or (query.dtype in HALVES and torch.is_grad_enabled())):
+            # A CPU has no fused kernel with dropout, and the one for half precision is 6 times slower backwards.
+            mixed = plain_attention(query, key, value, mask=mask, causal=causal, rate=rate)
+        else:
+            mixed = F.scaled_dot_product_attention(query, key, value, attn_mask=mask, is_causal=causal, dropout_p=rate)
         return self.out(mixed.transpose(1, 2).flatten(2))
 
     def _split(self, x: Tensor, parts: int) -> tuple[Tensor, ...]:
         """(B, T, parts * H) to `parts` tensors (B, A, T, d)."""
         return x.unflatten(-1, (parts, self.heads, -1)).permute(2, 0, 3, 1, 4).unbind(0)
+
+
+def plain_attention(
+    query: Tensor, key: Tensor, value: Tensor, *, mask: Tensor | None, causal: bool, rate: float
+) -> Tensor:
+    """`scaled_dot_product_attention` in separate steps, `rate` being the dropout of the weights: (B, A, T, d)."""
+    scores = (query * query.shape[-1] ** -0.5) @ key.mT
+    if causal:
+        ahead = torch.ones(scores.shape[-2:], dtype=torch.bool, device=scores.device).triu(1)
+        scores = scores.masked_fill(ahead, -torch.inf)
+    if mask is not None:
+        scores = scores.masked_fill(~mask, -torch.inf)  # no row is without a real position
+    return dropout(scores.softmax(-1), rate, rate > 0).to(value.dtype) @ value
 
 
 def attention_weights(query: Tensor, key: Tensor, mask: Tensor | None) -> Tensor:
@@ -99,7 +119,7 @@ class FeedForward(nn.Module):
             x = F.silu(gate) * x
         else:
             x = F.relu(x) if self.activation == "relu" else F.gelu(x)
-        return self.down(F.dropout(x, self.dropout, self.training))
+        return self.down(dropout(x, self.dropout, self.training))
 
 
 Angles = tuple[Tensor, Tensor]  # cosines and sines (T, d / 2)
@@ -161,7 +181,7 @@ class EncoderLayer(nn.Module):
         return self.feed_forward_norm(x + self._drop(self.feed_forward(x)))
 
     def _drop(self, x: Tensor) -> Tensor:
-        return F.dropout(x, self.dropout, self.training)
+        return dropout(x, self.dropout, self.training)
 
 
 class DecoderLayer(EncoderLayer):
