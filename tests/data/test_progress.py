@@ -36,3 +36,15 @@ def test_a_bar_on_a_terminal(total: int | None, monkeypatch: Any, caplog: pytest
         assert bar._bar is not None
         assert bar._bar.tasks[0].completed == 1
     assert caplog.text == ""
+
+
+def test_the_time_left_is_told_from_what_this_process_did(monkeypatch: Any, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level("INFO")
+    monkeypatch.setattr(progress, "_SECONDS_BETWEEN_LINES", -1.0)
+    clock = iter([0.0, 30.0, 31.0, 34.0])
+    monkeypatch.setattr(progress.time, "monotonic", lambda: next(clock))
+    with progress.Progress("encoding", 100, done=50) as bar:
+        bar.advance(10)  # after half a minute of finding the place
+        bar.advance(10)
+    assert "encoding: 1 s so far" in caplog.text  # nothing to go by yet
+    assert "encoding: 70 %, about 12 s left" in caplog.text

@@ -8,10 +8,11 @@ import json
 import logging
 import os
 import shutil
+import time
 import uuid
 from collections.abc import Callable, Iterator
 from concurrent.futures.process import BrokenProcessPool
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +24,8 @@ from hotloop.errors import UserError
 log = logging.getLogger(__name__)
 
 META = "meta.json"
+JOURNAL = "journal.json"  # in a draft: how far a build is that can go on after it was killed
+STALE = 7 * 24 * 3600.0  # seconds after which a draft that nobody works on is given up
 FULL = (errno.ENOSPC, errno.EDQUOT)
 
 
@@ -53,11 +56,13 @@ def build_once(
     *,
     what: str,
     sound: Callable[[Path, dict[str, Any]], bool] = lambda folder, meta: True,
+    resumes: bool = False,
 ) -> tuple[Path, dict[str, Any]]:
     """The folder `name` of the cache and what `build` said of it; made first where it is not there or not whole.
 
     Several processes that want it at once wait for the one that builds. It is built beside its final name and
-    renamed when whole; a build that fails leaves nothing.
+    renamed when whole; a build that fails leaves nothing. One that `resumes` gets the draft of a build that was killed,
+    interrupted, or lost a process, and goes on with it; drafts of other builds are removed when a week old.
 
     Args:
         cache_dir: see `writable`.
@@ -79,9 +84,11 @@ def build_once(
                 log.warning("%s is incomplete: building it again", folder)
                 shutil.rmtree(folder)
             draft = cache_dir / f"{name}.building"
-            shutil.rmtree(draft, ignore_errors=True)  # left by a run that was killed
+            _remove_stale(cache_dir, draft)
+            if not resumes:
+                shutil.rmtree(draft, ignore_errors=True)  # left by a run that was killed
             with one_interrupt():
-                meta = _filled(draft, build, what)
+                meta = _filled(draft, build, what, resumes=resumes)
             os.replace(draft, folder)
     return folder, meta
 
@@ -101,18 +108,33 @@ def locked(path: Path, what: str) -> Iterator[None]:
         lock.release()
 
 
-def _filled(draft: Path, build: Callable[[Path], dict[str, Any]], what: str) -> dict[str, Any]:
-    draft.mkdir(parents=True)
+def _remove_stale(cache_dir: Path, wanted: Path) -> None:
+    """Remove the drafts of other builds that were killed long ago and never gone on with."""
+    for draft in cache_dir.glob("*.building"):
+        with suppress(OSError, Timeout), FileLock(draft.with_suffix(".lock"), timeout=0):
+            age = time.time() - max(path.stat().st_mtime for path in (draft, *draft.iterdir()))
+            if draft != wanted and age > STALE:
+                log.info("removing what was left of an unfinished preparation %d days ago: %s", age // 86400, draft)
+                shutil.rmtree(draft, ignore_errors=True)
+
+
+def _filled(draft: Path, build: Callable[[Path], dict[str, Any]], what: str, *, resumes: bool) -> dict[str, Any]:
+    draft.mkdir(parents=True, exist_ok=resumes)
     try:
         meta = build(draft)
         finish(draft, meta)
     except BaseException as error:
-        shutil.rmtree(draft, ignore_errors=True)
+        kept = resumes and isinstance(error, KeyboardInterrupt | BrokenProcessPool) and (draft / JOURNAL).exists()
+        if not kept:
+            shutil.rmtree(draft, ignore_errors=True)
         if isinstance(error, BrokenProcessPool):
             raise UserError(
                 f"a process that was preparing {what} died: too little memory, or a script of your own without "
                 'if __name__ == "__main__"; data.prepare_workers=1 needs less and starts none'
+                + ("; the same command goes on with what is done" if kept else "")
             ) from None
+        if kept:
+            log.info("%s so far is kept: the same command goes on from here (or delete %s)", what, draft)
         if isinstance(error, OSError) and error.errno in FULL:
             raise UserError(f"no space left while preparing {what} in {draft.parent}; set data.cache_dir") from None
         raise
@@ -121,8 +143,9 @@ def _filled(draft: Path, build: Callable[[Path], dict[str, Any]], what: str) -> 
 
 def finish(folder: Path, meta: dict[str, Any]) -> None:
     """Write `meta` with the size of every file: its presence says that the folder is complete."""
-    sizes = {path.name: path.stat().st_size for path in sorted(folder.iterdir()) if path.name != META}
+    sizes = {path.name: path.stat().st_size for path in sorted(folder.iterdir()) if path.name not in (META, JOURNAL)}
     write_json(folder / META, {**meta, "sizes": sizes})
+    (folder / JOURNAL).unlink(missing_ok=True)  # last: a build that is killed here still knows that all is done
 
 
 def read_meta(folder: Path) -> dict[str, Any] | None:

@@ -13,10 +13,14 @@ _SECONDS_BETWEEN_LINES = 15.0
 
 
 class Progress:
-    """A context manager; `total` in any unit, or None where it is not known beforehand."""
+    """A context manager; `total` in any unit, or None where it is not known beforehand.
 
-    def __init__(self, title: str, total: int | None) -> None:
-        self._title, self._total, self._done = title, total, 0
+    `done`: what an earlier process did of it; the time left is told from what this one does.
+    """
+
+    def __init__(self, title: str, total: int | None, *, done: int = 0) -> None:
+        self._title, self._total, self._done, self._before = title, total, done, done
+        self._resumed = done > 0
         self._start = self._said = time.monotonic()
         self._bar = None
         if sys.stderr.isatty():
@@ -28,7 +32,7 @@ class Progress:
                 TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn(), TimeRemainingColumn(),
                 console=Console(stderr=True), transient=True,
             )  # fmt: skip
-            self._task = self._bar.add_task(title, total=total)
+            self._task = self._bar.add_task(title, total=total, completed=done)
 
     def __enter__(self) -> Progress:
         if self._bar is not None:
@@ -44,6 +48,8 @@ class Progress:
     def advance(self, amount: int) -> None:
         """Say that `amount` more is done."""
         self._done += amount
+        if self._resumed:  # what came before the first piece was finding the place
+            self._resumed, self._before, self._start = False, self._done, time.monotonic()
         if self._bar is not None:
             self._bar.advance(self._task, amount)
             return
@@ -51,9 +57,9 @@ class Progress:
         if now - self._said < _SECONDS_BETWEEN_LINES:
             return
         self._said = now
-        if not self._total or not self._done:
+        if not self._total or self._done <= self._before:
             log.info("%s: %.0f s so far", self._title, now - self._start)
             return
         share = min(self._done / self._total, 1.0)
-        left = (now - self._start) * (1 - share) / share
+        left = (now - self._start) * max(self._total - self._done, 0) / (self._done - self._before)
         log.info("%s: %.0f %%, about %.0f s left", self._title, 100 * share, left)

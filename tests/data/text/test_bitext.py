@@ -71,10 +71,17 @@ def test_batches_hold_rows_as_promised(corpus: Path) -> None:
     assert sum(len(batch) for batch in data.train_dataloader()) == 90
 
 
+@pytest.mark.parametrize("shared", [True, False])
+def test_a_shared_vocabulary_is_a_fact_known_before_data_is_read(corpus: Path, shared: bool) -> None:
+    tokenizer = {"kind": "bpe", "vocabulary_size": 60, "shared": shared}
+    assert BitextDataModule.expected_facts({"tokenizer": tokenizer}) == {"shared_vocabulary": shared}
+    assert ready(corpus, tokenizer=tokenizer).facts["shared_vocabulary"] is shared
+
+
 def test_facts_and_summary(corpus: Path) -> None:
     data = ready(corpus)
     sizes = {"source_vocabulary": data.source_tokenizer.size, "target_vocabulary": data.target_tokenizer.size}
-    assert data.facts == sizes
+    assert data.facts == {**sizes, "shared_vocabulary": False}
     summary = data.summary()
     assert summary.items() >= {**sizes, "pairs": {"train": 90, "valid": 10, "test": 7}, "read": 90}.items()
     assert summary["dropped"] == {}

@@ -111,18 +111,21 @@ class BitextDataModule(BatchDataModule):
             pretokenized=pretokenized,
         )
         self._cache_dir = Path(cache_dir).expanduser()
-        self._prepare_workers = None if prepare_workers == "auto" else int(prepare_workers)
+        self.prepare_workers = None if prepare_workers == "auto" else int(prepare_workers)
         self._prepared: PreparedCorpus | None = None
+        self._prepared_from: Recipe | None = None
 
     def prepare_data(self) -> None:
         """Fill the cache. Lightning calls this on one process of each machine."""
-        self._prepare()
+        prepare(self.recipe(), self._cache_dir, workers=self.prepare_workers)
 
     def setup(self, stage: str | None = None) -> None:
         """Open the cache (and fill it where nobody has)."""
         self._resume = {}
         if self._prepared is None:
-            self._prepared = self._prepare()
+            recipe = self.recipe()
+            self._prepared = prepare(recipe, self._cache_dir, workers=self.prepare_workers)
+            self._prepared_from = recipe
             self._datasets = {
                 split: BitextDataset(self._prepared.rows(split, "source"), self._prepared.rows(split, "target"))
                 for split in self._prepared.pairs
@@ -145,6 +148,11 @@ class BitextDataModule(BatchDataModule):
         """The part of `facts` that the options say before data is read."""
         tokenizer = options.get("tokenizer")
         return {"shared_vocabulary": isinstance(tokenizer, Mapping) and tokenizer.get("shared") is True}
+
+    @property
+    def prepared(self) -> PreparedCorpus:
+        """The corpus in the cache, after `setup`."""
+        return self._ready
 
     @property
     def facts(self) -> dict[str, Any]:
@@ -180,6 +188,10 @@ class BitextDataModule(BatchDataModule):
     def dataset(self, split: str) -> BitextDataset | None:
         """The pairs of "train", "valid" or "test", or None where the split does not exist."""
         return self._datasets[split] if split in self.splits() else None
+
+    def train_sampler(self) -> BucketBatchSampler:
+        """What decides the training batches, from the first epoch on; after `setup`."""
+        return self._sampler("train")
 
     def summary(self) -> dict[str, Any]:
         """Plain values for the start message and the report."""
@@ -241,7 +253,10 @@ class BitextDataModule(BatchDataModule):
             raise RuntimeError("call prepare_data() and setup() first")
         return self._prepared
 
-    def _prepare(self) -> PreparedCorpus:
+    def recipe(self) -> Recipe:
+        """What the corpus is prepared from; finds its files, or downloads or generates them. Raises UserError."""
+        if self._prepared_from is not None:
+            return self._prepared_from
         corpus = self._corpus
         try:
             files = corpus.files()
@@ -249,8 +264,7 @@ class BitextDataModule(BatchDataModule):
             if error.filename is None:
                 raise
             raise UserError(f"cannot use data.dir: {error}") from error
-        recipe = self._recipe(files=files, src_lang=corpus.src_lang, tgt_lang=corpus.tgt_lang)
-        return prepare(recipe, self._cache_dir, workers=self._prepare_workers)
+        return self._recipe(files=files, src_lang=corpus.src_lang, tgt_lang=corpus.tgt_lang)
 
     def _sampler(self, split: str) -> BucketBatchSampler:
         rank, world_size = self._ranks()

@@ -81,7 +81,7 @@ def read_pairs(files: BitextFiles) -> Iterator[tuple[str, str]]:
 def read_lines(path: Path) -> Iterator[str]:
     """The lines of a UTF-8 text file without their line ends. Raises UserError."""
     number = 0
-    for number, line in enumerate(_raw_lines(path), start=1):
+    for number, line in enumerate(raw_lines(path), start=1):
         whole = line.endswith(b"\n")
         if number == 1:
             line = line.removeprefix(_BOM)
@@ -127,6 +127,13 @@ def _advice(line: bytes, number: int, *, cut: bool) -> str:
             f"from both sides; if it is whole, it may be {form}: {convert}"
         )
     return f"if all of the file is {form} (a guess), convert it: {convert}; if it is this line alone, mend the line"
+
+
+def check_not_packed(path: Path, line: bytes) -> None:
+    """Refuse a first line that is the beginning of an archive, or of compressed data under another name."""
+    found = next((what for magic, what in _MAGIC if line.startswith(magic)), None)
+    if found:
+        raise UserError(f"{path}: this looks like {found}")
 
 
 def _read_parallel(files: BitextFiles) -> Iterator[tuple[str, str]]:
@@ -197,8 +204,8 @@ def _text(record: Any, key: str, place: str) -> str:
     return text
 
 
-def _raw_lines(path: Path) -> Iterator[bytes]:
-    """Lines of bytes with their LF, decompressed by the file's extension."""
+def raw_lines(path: Path) -> Iterator[bytes]:
+    """Lines of bytes with their LF, decompressed by the file's extension. Raises UserError."""
     try:
         with open(path, "rb") as file:
             yield from _decompressed(path, file)

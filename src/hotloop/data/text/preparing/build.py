@@ -7,9 +7,9 @@ import logging
 from collections import Counter
 from collections.abc import Iterator
 from concurrent.futures import Executor
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import partial
-from itertools import chain, compress
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any
 
@@ -27,58 +27,70 @@ from hotloop.data.text.preparing.chunks import (
     ordered_map,
 )
 from hotloop.data.text.preparing.filters import check_anything_left, describe_drops
+from hotloop.data.text.preparing.journal import Journal
+from hotloop.data.text.preparing.notices import LONG, UNKNOWN, describe_long, describe_unknown
 from hotloop.data.text.preparing.recipe import Recipe
 from hotloop.data.text.preparing.splitting import assign_roles
 from hotloop.data.text.preparing.store import TokenWriter
+from hotloop.data.text.preparing.texts import SIDES, Texts, appending, flush
 from hotloop.data.text.readers import BitextFiles, read_pairs
 from hotloop.data.text.tokenizer import State, count_words, train_tokenizer
 from hotloop.errors import UserError
+from hotloop.vocabulary import UNK
 
 log = logging.getLogger(__name__)
 
-SIDES = ("source", "target")
-LONG = 1_000  # tokens; such lines take seconds and gigabytes where others take milliseconds
-
 
 def build(recipe: Recipe, folder: Path, executor: Executor | None) -> dict[str, Any]:
-    """Fill `folder` with the arrays, texts and tokenisers of `recipe`; gives counts and warnings. Raises UserError."""
-    texts = _Texts(folder)
-    counts = _choose(recipe, texts, executor)
+    """Fill `folder` with the arrays, texts and tokenisers of `recipe`; gives counts and warnings. Raises UserError.
+
+    Goes on with what a build of the same recipe that was killed left in `folder`.
+    """
+    journal, texts = Journal(folder), Texts(folder)
+    counts = _choose(recipe, texts, journal, executor)
     pairs: dict[str, int] = counts["pairs"]
-    states = (_learn if executor is None else _learn_apart)(recipe, texts, pairs["train"])
-    write_json(folder / "tokenizers.json", states)
+    states = _learnt(recipe, texts, journal, pairs["train"], apart=executor is not None)
     for split, count in pairs.items():
-        long = _encode(texts, split, count, states, executor)
+        encoded = _encode(texts, split, count, states, journal, executor)
+        counts["unknown"] = {**counts.get("unknown", {}), split: encoded.unknown_share()}
         for side in SIDES:
-            if long[side]:
-                counts["warnings"].append(_describe_long(recipe, split, side, long[side]))
-    texts.remove("train")  # only tokens are needed from here on
+            if encoded.long[side]:
+                counts["warnings"].append(describe_long(recipe, split, side, encoded.long[side]))
+            share = encoded.unknown_share()[side]
+            if split == "train" and share > UNKNOWN:
+                counts["warnings"].append(describe_unknown(recipe, side, share, int(states[side]["size"])))
+    journal.remove(texts.paths("train"))  # only tokens are needed from here on
+    counts["stages"] = journal.seconds()
     return counts
 
 
-def _choose(recipe: Recipe, texts: _Texts, executor: Executor | None) -> dict[str, Any]:
+def _choose(recipe: Recipe, texts: Texts, journal: Journal, executor: Executor | None) -> dict[str, Any]:
     """Write the normalised lines of every split, each pair in its place; returns counts."""
     held_out = [split for split in ("valid", "test") if split in recipe.files]
-    cleaned = {split: _clean(recipe, split, texts, executor) for split in (*held_out, "train")}
-    for split in held_out:
-        if not cleaned[split].read:
-            raise UserError(f"the {split} split is empty: {_names(recipe.files[split])}")
-    training = cleaned["train"]
-    roles = assign_roles(
-        training.source_hash,
-        training.pair_hash,
-        held_out=_joined([cleaned[split].source_hash for split in held_out]),
-        filters=recipe.filters,
-        off_training=recipe.off_training(),
-    )
-    dropped = training.dropped + roles.dropped
-    check_anything_left(dropped, training.read, _names(recipe.files["train"]))
-    log.info("training set: %s", describe_drops(dropped, training.read))
-    for split in ("train", *recipe.off_training()):
-        texts.select(roles.of(split), to=split)
-    texts.remove("all")
-    pairs = {split: texts.count(split) for split in ("train", *recipe.off_training(), *held_out)}
-    return {"pairs": pairs, "read": training.read, "dropped": dict(dropped), "warnings": roles.warnings}
+    if not journal.done("choosing"):
+        cleaned = {split: _clean(recipe, split, texts, journal, executor) for split in (*held_out, "train")}
+        for split in held_out:
+            if not cleaned[split].read:
+                raise UserError(f"the {split} split is empty: {_names(recipe.files[split])}")
+        training = cleaned["train"]
+        roles = assign_roles(
+            training.source_hash,
+            training.pair_hash,
+            held_out=_joined([cleaned[split].source_hash for split in held_out]),
+            filters=recipe.filters,
+            off_training=recipe.off_training(),
+        )
+        dropped = training.dropped + roles.dropped
+        check_anything_left(dropped, training.read, _names(recipe.files["train"]))
+        log.info("training set: %s", describe_drops(dropped, training.read))
+        written = ("train", *recipe.off_training())
+        for split in written:
+            texts.select(roles.of(split), to=split)
+        pairs = {split: texts.count(split) for split in (*written, *held_out)}
+        counts = {"pairs": pairs, "read": training.read, "dropped": dict(dropped), "warnings": roles.warnings}
+        journal.note("choosing", counts, [path for split in written for path in texts.paths(split)], done=True)
+    journal.remove([*texts.paths("all"), *(path for split in ("all", *held_out) for path in texts.hashes(split))])
+    return journal.notes("choosing")
 
 
 @dataclass(frozen=True)
@@ -89,68 +101,51 @@ class _Cleaned:
     read: int  # pairs
 
 
-class _Texts:
-    """Text files of the build, a sentence a line."""
-
-    def __init__(self, folder: Path) -> None:
-        self._folder = folder
-
-    def path(self, split: str, side: str) -> Path:
-        return self._folder / f"{split}.{side}.txt"
-
-    def remove(self, split: str) -> None:
-        for side in SIDES:
-            self.path(split, side).unlink()
-
-    def select(self, which: NDArray[np.bool_], *, to: str) -> None:
-        """Copy the lines of the split "all" for which `which` is true."""
-        for side in SIDES:
-            with open(self.path("all", side), "rb") as lines, open(self.path(to, side), "wb") as file:
-                file.writelines(compress(lines, which.tolist()))
-
-    def count(self, split: str) -> int:
-        with open(self.path(split, "source"), "rb") as file:
-            return sum(block.count(b"\n") for block in iter(partial(file.read, 1 << 20), b""))
-
-    def lines(self, split: str, side: str, *, every: int = 1) -> Iterator[str]:
-        with open(self.path(split, side), "rb") as file:
-            for number, line in enumerate(file):
-                if number % every == 0:
-                    yield line[:-1].decode("utf-8")
-
-    def pairs(self, split: str) -> Iterator[tuple[bytes, bytes]]:
-        with open(self.path(split, "source"), "rb") as source, open(self.path(split, "target"), "rb") as target:
-            yield from zip(source, target, strict=True)
-
-
-def _clean(recipe: Recipe, split: str, texts: _Texts, executor: Executor | None) -> _Cleaned:
+def _clean(recipe: Recipe, split: str, texts: Texts, journal: Journal, executor: Executor | None) -> _Cleaned:
     """Write the normalised lines of a split; only training pairs (to "all") are filtered."""
-    files, training = recipe.files[split], split == "train"
-    work = partial(
-        clean_chunk,
-        filters=recipe.filters if training else None,
-        unicode_form=recipe.unicode_form,
-        lowercase=recipe.lowercase,
-    )
+    files, training, stage = recipe.files[split], split == "train", f"reading {split}"
     name = "all" if training else split
-    source_hashes, pair_hashes, dropped, read = [], [], Counter[str](), 0
-    with (
-        open(texts.path(name, "source"), "wb") as source,
-        open(texts.path(name, "target"), "wb") as target,
-        Progress(f"reading {split}", _expected_bytes(files)) as progress,
-    ):
-        for chunk in _mapped(work, in_chunks(read_pairs(files)), executor):
-            source.write(chunk.source)
-            target.write(chunk.target)
-            source_hashes.append(chunk.source_hash)
-            pair_hashes.append(chunk.pair_hash)
-            dropped += chunk.dropped
-            read += chunk.read
-            progress.advance(chunk.source_bytes)
-    return _Cleaned(_joined(source_hashes), _joined(pair_hashes), dropped, read)
+    paths = [*texts.paths(name), *texts.hashes(name)]
+    notes = {"read": 0, "bytes": 0, "dropped": {}, **journal.notes(stage)}
+    if not journal.done(stage):
+        work = partial(
+            clean_chunk,
+            filters=recipe.filters if training else None,
+            unicode_form=recipe.unicode_form,
+            lowercase=recipe.lowercase,
+        )
+        pairs = islice(read_pairs(files), notes["read"], None)
+        with (
+            appending(paths) as outputs,
+            Progress(stage, _expected_bytes(files), done=notes["bytes"]) as progress,
+        ):
+            for chunk in _mapped(work, in_chunks(pairs), executor):
+                parts = chunk.source, chunk.target, chunk.source_hash.tobytes(), chunk.pair_hash.tobytes()
+                for file, part in zip(outputs, parts, strict=True):
+                    file.write(part)
+                notes["dropped"] = dict(Counter(notes["dropped"]) + chunk.dropped)
+                notes["read"] += chunk.read
+                notes["bytes"] += chunk.source_bytes
+                progress.advance(chunk.source_bytes)
+                if journal.due:
+                    flush(outputs)
+                    journal.note(stage, notes, paths)
+        journal.note(stage, notes, paths, done=True)
+    source_hash, pair_hash = (np.fromfile(path, dtype="<u8") for path in texts.hashes(name))
+    return _Cleaned(source_hash, pair_hash, Counter(notes["dropped"]), notes["read"])
 
 
-def _learn(recipe: Recipe, texts: _Texts, pairs: int) -> dict[str, State]:
+def _learnt(recipe: Recipe, texts: Texts, journal: Journal, pairs: int, *, apart: bool) -> dict[str, State]:
+    """States of the two tokenisers, learnt now or before."""
+    path = texts.folder / "tokenizers.json"
+    if not journal.done("learning"):
+        write_json(path, (_learn_apart if apart else _learn)(recipe, texts, pairs))
+        journal.note("learning", {}, [path], done=True)
+    states: dict[str, State] = json.loads(path.read_text(encoding="utf-8"))
+    return states
+
+
+def _learn(recipe: Recipe, texts: Texts, pairs: int) -> dict[str, State]:
     """States of the two tokenisers, learnt from evenly spaced training pairs, one after the other."""
     every = -(-pairs // recipe.tokenizer.sampled_pairs)
     languages = dict(zip(SIDES, (recipe.src_lang, recipe.tgt_lang), strict=True))
@@ -168,7 +163,7 @@ def _learn(recipe: Recipe, texts: _Texts, pairs: int) -> dict[str, State]:
     return states
 
 
-def _learn_apart(recipe: Recipe, texts: _Texts, pairs: int) -> dict[str, State]:
+def _learn_apart(recipe: Recipe, texts: Texts, pairs: int) -> dict[str, State]:
     """`_learn` in a process of its own, which gives all its memory back: some 400 MB for a million sentences."""
     with worker_processes(1) as apart:
         states, messages = apart.submit(_learn_and_listen, recipe, texts, pairs).result()
@@ -188,58 +183,75 @@ class _Ears(logging.Handler):
         self.messages.append((record.name, record.levelno, record.getMessage()))
 
 
-def _learn_and_listen(recipe: Recipe, texts: _Texts, pairs: int) -> tuple[dict[str, State], list[tuple[str, int, str]]]:
+def _learn_and_listen(recipe: Recipe, texts: Texts, pairs: int) -> tuple[dict[str, State], list[tuple[str, int, str]]]:
     logger, ears = logging.getLogger("hotloop"), _Ears()
     logger.addHandler(ears)
     logger.setLevel(logging.INFO)
     return _learn(recipe, texts, pairs), ears.messages
 
 
+@dataclass
+class _Encoded:
+    """What is known of the rows of a split, by side."""
+
+    rows: int
+    long: dict[str, dict[int, int]]  # tokens of LONG rows by their number from 0
+    tokens: dict[str, int]  # BOS and EOS not counted
+    unknown: dict[str, int]  # of these
+
+    @classmethod
+    def from_notes(cls, notes: dict[str, Any]) -> _Encoded:
+        zero = dict.fromkeys(SIDES, 0)
+        long = notes.get("long", {})
+        return cls(
+            rows=notes.get("rows", 0),
+            long={side: {int(number): length for number, length in long.get(side, {}).items()} for side in SIDES},
+            tokens={**zero, **notes.get("tokens", {})},
+            unknown={**zero, **notes.get("unknown", {})},
+        )
+
+    def add(self, side: str, tokens: NDArray[Any], lengths: NDArray[np.int64], *, marks: int) -> None:
+        """Count rows that follow those before; `marks` of BOS and EOS in each."""
+        self.long[side] |= {self.rows + int(n): int(lengths[n]) for n in np.flatnonzero(lengths > LONG)}
+        self.tokens[side] += len(tokens) - marks * len(lengths)
+        self.unknown[side] += int(np.count_nonzero(tokens == UNK))
+
+    def unknown_share(self) -> dict[str, float]:
+        return {side: round(self.unknown[side] / max(self.tokens[side], 1), 6) for side in SIDES}
+
+
 def _encode(
-    texts: _Texts, split: str, count: int, states: dict[str, State], executor: Executor | None
-) -> dict[str, dict[int, int]]:
-    """Write the token rows of a split; returns, of each side, the tokens of LONG rows by their number from 0."""
+    texts: Texts, split: str, count: int, states: dict[str, State], journal: Journal, executor: Executor | None
+) -> _Encoded:
+    """Write the token rows of a split."""
+    stage = f"encoding {split}"
+    encoded = _Encoded.from_notes(journal.notes(stage))
+    if journal.done(stage):
+        return encoded
     work = partial(encode_chunk, source_state=json.dumps(states["source"]), target_state=json.dumps(states["target"]))
     writers = [
-        TokenWriter(texts.path(split, side).with_suffix(""), vocabulary_size=int(states[side]["size"]))
+        TokenWriter(texts.path(split, side).with_suffix(""), vocabulary_size=int(states[side]["size"]), append=True)
         for side in SIDES
     ]
-    long: dict[str, dict[int, int]] = {side: {} for side in SIDES}
-    done = 0
+    paths = [path for writer in writers for path in writer.paths]
+    pairs = islice(texts.pairs(split), encoded.rows, None)
     try:
-        with Progress(f"encoding {split}", count) as progress:
-            for rows in _mapped(work, in_chunks(texts.pairs(split)), executor):
-                for side, writer, (tokens, lengths) in zip(SIDES, writers, rows, strict=True):
+        with Progress(stage, count, done=encoded.rows) as progress:
+            for rows in _mapped(work, in_chunks(pairs), executor):
+                for marks, side, writer, (tokens, lengths) in zip((1, 2), SIDES, writers, rows, strict=True):
                     writer.append(tokens, lengths)
-                    long[side] |= {done + int(n): int(lengths[n]) for n in np.flatnonzero(lengths > LONG)}
-                done += len(rows[0][1])
+                    encoded.add(side, tokens, lengths, marks=marks)
+                encoded.rows += len(rows[0][1])
                 progress.advance(len(rows[0][1]))
+                if journal.due:
+                    flush(writers)
+                    journal.note(stage, asdict(encoded), paths)
     finally:
         for writer in writers:
             writer.close()
         forget_tokenizers()
-    return long
-
-
-def _describe_long(recipe: Recipe, split: str, side: str, long: dict[int, int]) -> str:
-    """What to know and do about lines with so many tokens (by their number from 0)."""
-    worst = max(long, key=lambda number: long[number])
-    lines = f"{len(long):,} {side} line(s) of more than {LONG:,} tokens, the longest {long[worst]:,}"
-    limit = "data.filters.max_length=… leaves out pairs with more words"
-    if split == "train":
-        return f"training set: {lines}; they make batches large and slow; {limit}"
-    if split not in recipe.files:
-        place = f"{split} set, split off the training pairs"
-    else:
-        files, limit = recipe.files[split], ""
-        path = files.target if side == "target" and files.target is not None else files.source
-        header = files.format == "tsv" and files.columns is not None and isinstance(files.columns[0], str)
-        numbers = [f"{number + 1 + header:,}" for number in list(long)[:5]]
-        place = f"{path.name}, line {', '.join(numbers)}{', …' if len(long) > 5 else ''}"
-    slow = "translating" if side == "source" else "scoring"
-    cap = "task.max_length=… limits the tokens of a translation (else 2 × source + 10)" if side == "source" else ""
-    hints = "; ".join(hint for hint in (cap, limit) if hint)
-    return f"{place}: {lines}; kept, but {slow} them takes long" + (f"; {hints}" if hints else "")
+    journal.note(stage, asdict(encoded), paths, done=True)
+    return encoded
 
 
 def _mapped(work: Any, chunks: Iterator[Any], executor: Executor | None) -> Iterator[Any]:

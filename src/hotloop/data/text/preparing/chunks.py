@@ -59,8 +59,8 @@ def clean_chunk(
     return CleanChunk(
         source=_lines(sources),
         target=_lines(targets),
-        source_hash=_hashes(sources),
-        pair_hash=_hashes([source + b"\n" + target for source, target in zip(sources, targets, strict=True)]),
+        source_hash=hashes_of(sources),
+        pair_hash=hashes_of(joined_pairs(sources, targets)),
         dropped=dropped,
         read=len(pairs),
         source_bytes=sum(len(source.encode("utf-8")) + 1 for source, _ in pairs),
@@ -78,6 +78,16 @@ def encode_chunk(pairs: Sequence[tuple[bytes, bytes]], *, source_state: str, tar
         row.insert(0, BOS)
         row.append(EOS)
     return _flat(source_rows, source_tokenizer.size), _flat(target_rows, target_tokenizer.size)
+
+
+def hashes_of(texts: Iterable[bytes]) -> NDArray[np.uint64]:
+    """Eight bytes a text: two of 10 million different texts share one in 1 of 300,000 corpora."""
+    return np.frombuffer(b"".join(hashlib.blake2b(t, digest_size=8).digest() for t in texts), dtype="<u8")
+
+
+def joined_pairs(sources: Sequence[bytes], targets: Sequence[bytes]) -> list[bytes]:
+    """Each pair as one text."""
+    return [source + b"\n" + target for source, target in zip(sources, targets, strict=True)]
 
 
 def forget_tokenizers() -> None:
@@ -115,11 +125,6 @@ def _tokenizer(state: str) -> Tokenizer:
 
 def _lines(lines: list[bytes]) -> bytes:
     return b"".join(line + b"\n" for line in lines)
-
-
-def _hashes(texts: Iterable[bytes]) -> NDArray[np.uint64]:
-    """Eight bytes a text: two of 10 million different texts share one in 1 of 300,000 corpora."""
-    return np.frombuffer(b"".join(hashlib.blake2b(t, digest_size=8).digest() for t in texts), dtype="<u8")
 
 
 def _flat(rows: list[list[int]], vocabulary_size: int) -> Rows:

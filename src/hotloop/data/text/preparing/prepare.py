@@ -2,7 +2,7 @@
 
 The folder's name is a hash of everything that decides its contents (bytes of the files, options, version of this
 code; no dates, no paths), so that another option is another folder and the same options are never computed twice.
-It is built beside its final name under a lock and renamed when whole.
+It is built beside its final name under a lock and renamed when whole; a build that was killed is gone on with.
 """
 
 from __future__ import annotations
@@ -19,9 +19,10 @@ from typing import Any
 from hotloop.data.cache_folder import build_once, described_name, writable
 from hotloop.data.processes import cores, worker_processes
 from hotloop.data.text.normalisation import detokenize
-from hotloop.data.text.preparing.build import SIDES, build
+from hotloop.data.text.preparing.build import build
 from hotloop.data.text.preparing.recipe import Recipe
 from hotloop.data.text.preparing.store import TokenRows
+from hotloop.data.text.preparing.texts import SIDES
 from hotloop.data.text.readers import read_pairs
 from hotloop.data.text.tokenizer import Tokenizer, load_tokenizer
 
@@ -77,7 +78,9 @@ def prepare(recipe: Recipe, cache_dir: Path, *, workers: int | None = None) -> P
         def fill(draft: Path) -> dict[str, Any]:
             return _build(recipe, description, draft, workers)
 
-        return PreparedCorpus(*build_once(cache_dir, described_name(description), fill, what="the corpus"))
+        return PreparedCorpus(
+            *build_once(cache_dir, described_name(description), fill, what="the corpus", resumes=True)
+        )
 
 
 def _described(recipe: Recipe, cache_dir: Path) -> dict[str, Any]:
@@ -91,14 +94,15 @@ def _described(recipe: Recipe, cache_dir: Path) -> dict[str, Any]:
 def _build(recipe: Recipe, description: dict[str, Any], draft: Path, workers: int | None) -> dict[str, Any]:
     """Fill `draft`; returns its meta data."""
     start = time.monotonic()
-    with _executor(recipe, workers) as executor:
+    with preparing_processes(recipe, workers) as executor:
         meta = {"recipe": description, **build(recipe, draft, executor)}
     meta["seconds"] = round(time.monotonic() - start, 2)
     log.info("prepared %s pairs in %.1f s: %s", f"{meta['pairs']['train']:,}", meta["seconds"], draft.parent)
     return meta
 
 
-def _executor(recipe: Recipe, workers: int | None) -> AbstractContextManager[Executor | None]:
+def preparing_processes(recipe: Recipe, workers: int | None) -> AbstractContextManager[Executor | None]:
+    """Processes that go through the text of `recipe`; None where this one does it alone. See `prepare`."""
     if workers is None:
         size = sum(path.stat().st_size for files in recipe.files.values() for path in files.paths())
         workers = min(cores(), 4) if size > _PARALLEL_BYTES else 1

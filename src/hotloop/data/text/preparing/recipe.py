@@ -14,7 +14,7 @@ from hotloop.data.text.readers import BitextFiles
 from hotloop.data.text.tokenizer import TokenizerOptions
 from hotloop.errors import UserError
 
-_FORMAT = 1  # raise it when the same options would give other arrays
+_FORMAT = 2  # raise it when the same options would give other arrays or other facts about them
 
 
 @dataclass(frozen=True, kw_only=True)

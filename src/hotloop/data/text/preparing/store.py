@@ -6,6 +6,7 @@ A Python list per sentence would cost twenty times as much and grow in every for
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
@@ -62,13 +63,15 @@ class TokenRows:
 
 
 class TokenWriter:
-    """Appends rows to `stem`.tokens.npy and `stem`.offsets.npy."""
+    """Appends rows to `stem`.tokens.npy and `stem`.offsets.npy, after those that are there if `append`."""
 
-    def __init__(self, stem: Path, *, vocabulary_size: int) -> None:
-        self._tokens = _ArrayWriter(Path(f"{stem}.tokens.npy"), token_type(vocabulary_size))
-        self._offsets = _ArrayWriter(Path(f"{stem}.offsets.npy"), np.int64)
-        self._end = 0
-        self._offsets.append(np.zeros(1, dtype=np.int64))
+    def __init__(self, stem: Path, *, vocabulary_size: int, append: bool = False) -> None:
+        self.paths = [Path(f"{stem}.{name}.npy") for name in ("tokens", "offsets")]
+        self._tokens = _ArrayWriter(self.paths[0], token_type(vocabulary_size), append=append)
+        self._offsets = _ArrayWriter(self.paths[1], np.int64, append=append)
+        self._end = self._tokens.count
+        if self._offsets.count == 0:
+            self._offsets.append(np.zeros(1, dtype=np.int64))
 
     def append(self, tokens: NDArray[Any], lengths: NDArray[np.int64]) -> None:
         """Add `len(lengths)` rows that lie end to end in `tokens`."""
@@ -76,6 +79,11 @@ class TokenWriter:
         self._tokens.append(tokens)
         self._offsets.append(ends)
         self._end += len(tokens)
+
+    def flush(self) -> None:
+        """Hand all rows to the system; a writer that appends finds them there."""
+        self._tokens.flush()
+        self._offsets.flush()
 
     def close(self) -> None:
         """Complete both files."""
@@ -91,14 +99,23 @@ def token_type(vocabulary_size: int) -> type[np.uint16] | type[np.uint32]:
 class _ArrayWriter:
     """A one-dimensional .npy file that grows; numpy leaves room in the header for the final length."""
 
-    def __init__(self, path: Path, dtype: type) -> None:
-        self._file = open(path, "wb")  # noqa: SIM115 - closed in close()
-        self._dtype, self._count = np.dtype(dtype), 0
+    def __init__(self, path: Path, dtype: type, *, append: bool) -> None:
+        self._dtype, self.count = np.dtype(dtype), 0
+        known = append and path.exists() and path.stat().st_size > 0
+        self._file = open(path, "rb+" if known else "wb")  # noqa: SIM115 - closed in close()
         self._write_header()
+        if known:
+            values, rest = divmod(self._file.seek(0, os.SEEK_END) - self._header_size, self._dtype.itemsize)
+            if values < 0 or rest:
+                raise ValueError(f"{path} holds no whole number of {self._dtype} values")
+            self.count = values
 
     def append(self, values: NDArray[Any]) -> None:
         self._file.write(np.ascontiguousarray(values, dtype=self._dtype).tobytes())
-        self._count += len(values)
+        self.count += len(values)
+
+    def flush(self) -> None:
+        self._file.flush()
 
     def close(self) -> None:
         self._file.seek(0)
@@ -107,4 +124,5 @@ class _ArrayWriter:
 
     def _write_header(self) -> None:
         header = {"descr": np.lib.format.dtype_to_descr(self._dtype), "fortran_order": False}
-        np.lib.format.write_array_header_1_0(self._file, {**header, "shape": (self._count,)})
+        np.lib.format.write_array_header_1_0(self._file, {**header, "shape": (self.count,)})
+        self._header_size = self._file.tell()
