@@ -41,6 +41,29 @@ def test_e18_any_path_reaches_hydra_as_it_was_typed(key, path):
 
 
 @pytest.mark.parametrize(
+    "value",
+    [
+        "[a.ckpt,b.ckpt]",
+        "[runs/a=1/epoch=3.ckpt, /tmp/my run/it's.ckpt]",
+        "['a, b.ckpt',\"c.ckpt\"]",
+        "[only.ckpt]",
+    ],
+)
+def test_a_list_of_checkpoints_reaches_hydra_as_a_list(value, tmp_path, monkeypatch):
+    expected = {
+        "[a.ckpt,b.ckpt]": ["a.ckpt", "b.ckpt"],
+        "[runs/a=1/epoch=3.ckpt, /tmp/my run/it's.ckpt]": ["runs/a=1/epoch=3.ckpt", "/tmp/my run/it's.ckpt"],
+        "['a, b.ckpt',\"c.ckpt\"]": ["a, b.ckpt", "c.ckpt"],
+        "[only.ckpt]": ["only.ckpt"],
+    }
+    found = OverridesParser.create().parse_override(quote_path(f"ckpt_path={value}")).value()
+    assert [str(name) for name in found] == expected[value]
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "[a.ckpt,b.ckpt]").write_text("")  # a file that is called so is meant by its name
+    assert str(value_of(quote_path("ckpt_path=[a.ckpt,b.ckpt]"))) == "[a.ckpt,b.ckpt]"
+
+
+@pytest.mark.parametrize(
     "argument",
     [
         "model=seq2seq",

@@ -32,7 +32,7 @@ from hotloop.log_file import write_record
 
 # Their values are file names or patterns, in which Hydra's grammar would see operators: = ( ) [ ] { } , : and spaces.
 PATH_KEYS = re.compile(
-    r"^\+{0,2}(?:[\w.]*\.)?(?:ckpt_path|input|output|source|reference|images|pattern|targets|valid_targets|test_targets"
+    r"^\+{0,2}(?:[\w.]*\.)?(?:ckpt_path|input|output|score|source|reference|images|pattern|target|targets|valid_targets|test_targets"
     r"|dir|run_dir|cache_dir)$"
 )
 
@@ -131,6 +131,10 @@ def quote_path(argument: str, *, multirun: bool = False) -> str:
     if not value or value[0] in "'\"" or value == "null" or "${" in value:
         return argument
     parsed = _parses(argument)
+    if key.lstrip("+") == "ckpt_path" and value[0] == "[" and value[-1] == "]" and not Path(value).exists():
+        names = [name.strip() for name in value[1:-1].split(",")]
+        typed_with_quotes = any(name[:1] in ("'", '"') for name in names)
+        return argument if typed_with_quotes else f"{key}=[{','.join(map(_quoted, names))}]"
     if PATH_KEYS.match(key):
         if multirun and parsed and "," in value:
             return argument

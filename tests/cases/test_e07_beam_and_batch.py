@@ -4,10 +4,11 @@ import pytest
 import torch
 from torch.nn import functional as F
 
-from hotloop.decoding import beam_search, greedy_search, search
+from hotloop.decoding import SearchOptions, beam_search, greedy_search, search
 from hotloop.decoding.lines import Translation, translate_lines
 from hotloop.models.attention import SCORES
 from hotloop.models.seq2seq import Seq2Seq
+from hotloop.models.transformer import Transformer
 from hotloop.vocabulary import BOS, EOS, PAD
 
 VOCABULARY = 24
@@ -26,15 +27,17 @@ def pad(rows):
     return torch.tensor([row + [PAD] * (width - len(row)) for row in rows]), torch.tensor([len(row) for row in rows])
 
 
-def trained(attention):
+def trained(kind):
     """Briefly taught to turn a sentence round; far from perfect, which gives the beam something to choose."""
     torch.manual_seed(0)
-    model = Seq2Seq(
-        source_vocabulary=VOCABULARY, target_vocabulary=VOCABULARY, embedding=16, hidden=32, attention=attention
-    )
-    optimiser = torch.optim.Adam(model.parameters(), lr=0.01)
+    sizes = {"source_vocabulary": VOCABULARY, "target_vocabulary": VOCABULARY, "hidden": 32}
+    if kind == "transformer":
+        model, rate, steps = Transformer(shared_vocabulary=False, heads=2, feed_forward=64, **sizes), 3e-3, 200
+    else:
+        model, rate, steps = Seq2Seq(embedding=16, attention=kind, **sizes), 1e-2, 45
+    optimiser = torch.optim.Adam(model.parameters(), lr=rate)
     generator = torch.Generator().manual_seed(0)
-    for _ in range(45):
+    for _ in range(steps):
         sentences = [
             torch.randint(4, VOCABULARY, (length,), generator=generator).tolist()
             for length in torch.randint(1, 9, (24,), generator=generator).tolist()
@@ -48,9 +51,19 @@ def trained(attention):
     return model
 
 
-@pytest.fixture(scope="module", params=[None, *SCORES], ids=str)
+MODELS = [(kind, torch.float32) for kind in (None, *SCORES, "transformer")]
+MODELS += [("transformer", dtype) for dtype in (torch.bfloat16, torch.float16)]
+
+
+@pytest.fixture(scope="module", params=MODELS, ids=lambda param: f"{param[0]}-{param[1]}")
 def model(request):
-    return trained(request.param)
+    kind, dtype = request.param
+    return trained(kind).to(dtype)
+
+
+def tolerance(model):
+    """Of scores, which are sums of some ten log-probabilities."""
+    return 1e-4 if model.projection.weight.dtype == torch.float32 else 0.1
 
 
 LINES = """\
@@ -69,7 +82,7 @@ LINES = """\
 def test_e07_translations_do_not_depend_on_the_batch(model, beam_size):
     def translate(lines, batch_size):
         return translate_lines(
-            model, Words(), Words(), lines, batch_size=batch_size, beam_size=beam_size, n_best=beam_size
+            model, Words(), Words(), lines, SearchOptions(beam_size=beam_size, n_best=beam_size), batch_size=batch_size
         )
 
     expected = translate(LINES, 1)
@@ -80,32 +93,33 @@ def test_e07_translations_do_not_depend_on_the_batch(model, beam_size):
             found = found[::-1] if turned else found
             for mine, right in zip(found, expected, strict=True):
                 assert [translation.text for translation in mine] == [translation.text for translation in right]
-                assert [t.score for t in mine] == pytest.approx([t.score for t in right], abs=1e-4)
+                assert [t.score for t in mine] == pytest.approx([t.score for t in right], abs=tolerance(model))
 
 
 def test_e07_beam_of_one_equals_greedy(model):
     source, length = pad([[*row, EOS] for row in Words().encode(LINES)])
-    greedy = greedy_search(model, source, length)
-    beam = [group[0] for group in beam_search(model, source, length, beam_size=1)]
+    greedy = [group[0] for group in greedy_search(model, source, length)]
+    beam = [group[0] for group in beam_search(model, source, length)]
     assert [hypothesis.tokens for hypothesis in beam] == [hypothesis.tokens for hypothesis in greedy]
-    assert [h.score for h in beam] == pytest.approx([h.score for h in greedy], abs=1e-5)
+    assert [h.score for h in beam] == pytest.approx([h.score for h in greedy], abs=tolerance(model))
     assert sum(hypothesis.finished for hypothesis in greedy) >= 6  # it has learned to stop
 
 
 def test_e07_scores_are_those_of_the_teacher_forced_model(model):
     """Search and training see the same model: score what the beam found in one parallel pass."""
     source, length = pad([[*row, EOS] for row in Words().encode(LINES)])
-    for row, group in enumerate(search(model, source, length, beam_size=4, n_best=4, length_penalty=0.7)):
+    options = SearchOptions(beam_size=4, n_best=4, length_penalty=0.7)
+    for row, group in enumerate(search(model, source, length, options)):
         for hypothesis in group:
             target = torch.tensor([[BOS, *hypothesis.tokens, *([EOS] if hypothesis.finished else [])]])
             steps = torch.tensor([target.shape[1] - 1])
             alone, its_length = source[row : row + 1, : length[row]], length[row : row + 1]
             with torch.no_grad():
                 hidden = model.eval()(alone, its_length, target[:, :-1], steps)
-            log_probs = model.project(hidden)[0].log_softmax(-1)
+            log_probs = model.project(hidden)[0].float().log_softmax(-1)
             total = log_probs.gather(1, target[0, 1:, None]).sum().item()
-            assert hypothesis.log_probability == pytest.approx(total, abs=1e-4)
-            assert hypothesis.score == pytest.approx(total / ((5 + steps.item()) / 6) ** 0.7, abs=1e-4)
+            assert hypothesis.log_probability == pytest.approx(total, abs=tolerance(model))
+            assert hypothesis.score == pytest.approx(total / ((5 + steps.item()) / 6) ** 0.7, abs=tolerance(model))
 
 
 def test_e02_empty_line_gives_an_empty_translation_and_changes_no_other(model):
@@ -113,5 +127,5 @@ def test_e02_empty_line_gives_an_empty_translation_and_changes_no_other(model):
         found = translate_lines(model, Words(), Words(), [empty, "5 6 7"])
         assert found[0] == [Translation("", 0.0)]
         assert found[1] == translate_lines(model, Words(), Words(), ["5 6 7"])[0]
-    five = translate_lines(model, Words(), Words(), [*LINES[:2], "", *LINES[2:4]], beam_size=3)
+    five = translate_lines(model, Words(), Words(), [*LINES[:2], "", *LINES[2:4]], SearchOptions(beam_size=3))
     assert [len(group) for group in five] == [1] * 5 and five[2][0].text == ""

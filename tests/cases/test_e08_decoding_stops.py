@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from hotloop.decoding import search
+from hotloop.decoding import SearchOptions, search
 from hotloop.decoding.lines import translate_lines
 from hotloop.models.seq2seq import Seq2Seq
 from hotloop.vocabulary import EOS
@@ -39,7 +39,7 @@ def test_e08_without_eos_exactly_max_length_tokens(beam_size, attention, monkeyp
     model = model_that_never_ends(attention)
     calls = count_steps(model, monkeypatch)
     source = torch.randint(4, 20, (64, 9))
-    found = search(model, source, torch.randint(1, 10, (64,)), beam_size=beam_size, max_length=20)
+    found = search(model, source, torch.randint(1, 10, (64,)), SearchOptions(beam_size=beam_size, max_length=20))
     assert [len(group[0].tokens) for group in found] == [20] * 64
     assert all(EOS not in group[0].tokens and not group[0].finished for group in found)
     assert all(torch.isfinite(torch.tensor(group[0].score)) for group in found)
@@ -51,9 +51,9 @@ def test_e08_unset_cap_is_twice_the_source_plus_ten(beam_size):
     """Seven tokens, EOS not counted, whatever the neighbours; the same rule for lines and for batches of ids."""
     model = model_that_never_ends()
     source, length = torch.randint(4, 20, (2, 12)), torch.tensor([8, 12])
-    found = search(model, source, length, beam_size=beam_size)
+    found = search(model, source, length, SearchOptions(beam_size=beam_size))
     assert [len(group[0].tokens) for group in found] == [24, 32]
-    lines = translate_lines(model, Words(), Words(), ["4 5 6 7 8 9 10"], beam_size=beam_size)
+    lines = translate_lines(model, Words(), Words(), ["4 5 6 7 8 9 10"], SearchOptions(beam_size=beam_size))
     assert len(lines[0][0].text.split()) == 24
 
 
@@ -71,6 +71,6 @@ def test_e08_five_steps_when_every_row_ends_at_step_five(beam_size, monkeypatch)
 
     monkeypatch.setattr(model, "step", end_at_five)
     source = torch.randint(4, 20, (6, 9))
-    found = search(model, source, torch.tensor([9, 2, 5, 9, 1, 3]), beam_size=beam_size)
+    found = search(model, source, torch.tensor([9, 2, 5, 9, 1, 3]), SearchOptions(beam_size=beam_size))
     assert len(calls) == 5
     assert all(len(group[0].tokens) == 4 and group[0].finished for group in found)

@@ -12,6 +12,7 @@ from torch.utils.data import DataLoader, IterableDataset
 from hotloop import checkpoint
 from hotloop.data.text.batch import Batch
 from hotloop.models.seq2seq import Seq2Seq
+from hotloop.models.transformer import Transformer
 from hotloop.optim import build_optimizer
 from hotloop.tasks.translation import TranslationTask
 from hotloop.vocabulary import BOS, EOS, PAD
@@ -68,11 +69,16 @@ def trained(
     accumulate: int = 1,
     clip: float | None = None,
     smoothing: float = 0.0,
+    transformer: bool = False,
     **trainer_options,
 ):
     """How far each parameter moved in one epoch of plain SGD, and the optimiser steps made."""
     torch.manual_seed(0)
-    model = Seq2Seq(source_vocabulary=20, target_vocabulary=20, embedding=8, hidden=8).double()
+    sizes = {"source_vocabulary": 20, "target_vocabulary": 20, "hidden": 8}
+    if transformer:
+        model = Transformer(shared_vocabulary=False, heads=2, embedding_dropout=0.0, dropout=0.0, **sizes).double()
+    else:
+        model = Seq2Seq(embedding=8, **sizes).double()
     start = {name: value.detach().clone() for name, value in model.named_parameters()}
     task = TranslationTask(
         model=model,
@@ -102,12 +108,15 @@ def assert_same(one, other):
         torch.testing.assert_close(value, other[name], rtol=1e-4, atol=1e-9)
 
 
+@pytest.mark.parametrize("transformer", [False, True], ids=["LSTM", "Transformer"])
 @pytest.mark.parametrize("clip", [None, 0.05])
 @pytest.mark.parametrize("smoothing", [0.0, 0.1])
-def test_e13_four_batches_of_one_are_one_batch_of_four(clip, smoothing):
+def test_e13_four_batches_of_one_are_one_batch_of_four(clip, smoothing, transformer):
     big = batch_of([2, 9, 3, 7])
-    expected, steps = trained([big], clip=clip, smoothing=smoothing)
-    found, accumulated_steps = trained(rows_of(big), accumulate=4, clip=clip, smoothing=smoothing)
+    expected, steps = trained([big], clip=clip, smoothing=smoothing, transformer=transformer)
+    found, accumulated_steps = trained(
+        rows_of(big), accumulate=4, clip=clip, smoothing=smoothing, transformer=transformer
+    )
     assert steps == accumulated_steps == 1
     assert_same(found, expected)
 

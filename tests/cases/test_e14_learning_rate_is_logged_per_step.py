@@ -10,6 +10,7 @@ from lightning.pytorch.demos.boring_classes import BoringModel, RandomDataset
 from lightning.pytorch.loggers.logger import DummyLogger
 
 from hotloop.callbacks.report import TrainingReport
+from hotloop.optim import SHAPES, schedule_factor
 
 
 class Recorder(DummyLogger):
@@ -52,3 +53,15 @@ def test_e14_one_learning_rate_is_logged_per_optimiser_step(tmp_path: Path, accu
     assert [rate for _, rate in recorder.rates] == pytest.approx(model.used)
     assert recorder.rates[0][1] == pytest.approx(0.1)
     assert model.optimizers().param_groups[0]["lr"] == pytest.approx(0.0, abs=1e-9)
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_e14_every_shape_counts_optimiser_steps_whatever_is_accumulated(train_tiny: Any, shape: str) -> None:
+    """20 batches, 3 to a step, make 7 steps an epoch and 21 of the run."""
+    run = train_tiny(
+        f"scheduler={shape}", "scheduler.warmup_steps=4", "scheduler.minimum=1e-4", "optimizer.lr=0.01",
+        "trainer.max_epochs=3", "trainer.limit_train_batches=20", "trainer.accumulate_grad_batches=3",
+    )  # fmt: skip
+    last_steps = (6, 13, 20)  # of the epochs, from 0
+    expected = [0.01 * schedule_factor(s, shape=shape, warmup=4, total=21, floor=0.01) for s in last_steps]
+    assert [epoch["learning_rate"] for epoch in run.report["epochs"]] == pytest.approx(expected)

@@ -6,11 +6,31 @@ import torch
 from hotloop import checkpoint
 from hotloop.data.text.batch import Batch
 from hotloop.models.seq2seq import Seq2Seq
+from hotloop.models.transformer import Transformer
 from hotloop.tasks.translation import token_losses
 
 
-def test_e17_compiling_in_place_leaves_the_names_of_the_weights():
-    model = Seq2Seq(source_vocabulary=9, target_vocabulary=9, embedding=4, hidden=4)
+def small(kind):
+    sizes = {"source_vocabulary": 40, "target_vocabulary": 40, "hidden": 8}
+    if kind == "transformer":
+        return Transformer(
+            shared_vocabulary=False,
+            heads=2,
+            encoder_layers=1,
+            decoder_layers=1,
+            embedding_dropout=0.0,
+            dropout=0.0,
+            **sizes,
+        )
+    return Seq2Seq(embedding=8, attention="general", **sizes)
+
+
+KINDS = pytest.mark.parametrize("kind", ["lstm", "transformer"])
+
+
+@KINDS
+def test_e17_compiling_in_place_leaves_the_names_of_the_weights(kind):
+    model = small(kind)
     names = list(model.state_dict())
     model.compile(dynamic=True)
     assert list(model.state_dict()) == names
@@ -29,14 +49,15 @@ def batches(count: int):
         )
 
 
+@KINDS
 @pytest.mark.slow
-def test_e17_lengths_from_15_to_25_compile_a_few_times_only_and_give_the_same():
+def test_e17_lengths_from_15_to_25_compile_a_few_times_only_and_give_the_same(kind):
     import torch._dynamo
 
     torch._dynamo.reset()
     counters = torch._dynamo.utils.counters
     counters.clear()
-    model = Seq2Seq(source_vocabulary=40, target_vocabulary=40, embedding=8, hidden=8, attention="general").train()
+    model = small(kind).train()
     with torch.no_grad():
         expected = [token_losses(model, batch)[0] for batch in batches(22)]
     model.compile(dynamic=True)

@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from hotloop.decoding import search
+from hotloop.decoding import SearchOptions, search
 from hotloop.decoding.lines import Translation, translate_lines, translate_stream
 from hotloop.models.seq2seq import Seq2Seq
 from hotloop.vocabulary import EOS, SPECIALS
@@ -34,8 +34,10 @@ def model():
 LINES = ["w5 w6 w7", "", "w9", "  \t", "w5 w6 w7 w8 w9 w10 w11", "w20 w21", "w9", "?"]
 
 
-def translate(model, lines, **options):
-    return translate_lines(model, Words(), Words(), lines, **options)
+def translate(model, lines, *, batch_size=64, device=None, **options):
+    return translate_lines(
+        model, Words(), Words(), lines, SearchOptions(**options), batch_size=batch_size, device=device
+    )
 
 
 def assert_same(found, expected):
@@ -53,7 +55,9 @@ def test_translations_come_in_the_order_of_the_lines(model):
 
 def test_one_line_is_the_search_result_decoded(model):
     source = torch.tensor([[5, 6, 7, EOS]])
-    [group] = search(model, source, torch.tensor([4]), beam_size=4, n_best=3, length_penalty=0.5, max_length=6)
+    [group] = search(
+        model, source, torch.tensor([4]), SearchOptions(beam_size=4, n_best=3, length_penalty=0.5, max_length=6)
+    )
     assert translate(model, ["w5 w6 w7"], beam_size=4, n_best=3, length_penalty=0.5, max_length=6) == [
         [Translation(Words().decode([hypothesis.tokens])[0], hypothesis.score) for hypothesis in group]
     ]
@@ -90,22 +94,14 @@ def test_stream_reads_no_further_than_it_must_and_gives_the_same(model):
     assert_same([first, *stream], translate(model, LINES))
 
 
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"batch_size": 0}, "batch_size = 0"),
-        ({"batch_size": 1.5}, "batch_size = 1.5"),
-        ({"beam_size": 0}, "beam_size = 0"),
-        ({"n_best": 3, "beam_size": 2}, "n_best = 3"),
-    ],
-)
-def test_options_out_of_range_are_named(model, options, message):
-    with pytest.raises(ValueError, match=message):
-        translate(model, ["w5"], **options)
-    with pytest.raises(ValueError, match=message):
-        list(translate_stream(model, Words(), Words(), ["w5"], **options))
-    with pytest.raises(ValueError, match=message):
-        translate(model, [], **options)
+@pytest.mark.parametrize("batch_size", [0, 1.5, True])
+def test_the_size_of_a_batch_is_checked(model, batch_size):
+    with pytest.raises(ValueError, match=f"batch_size = {batch_size}"):
+        translate(model, ["w5"], batch_size=batch_size)
+    with pytest.raises(ValueError, match=f"batch_size = {batch_size}"):
+        list(translate_stream(model, Words(), Words(), ["w5"], batch_size=batch_size))
+    with pytest.raises(ValueError, match=f"batch_size = {batch_size}"):
+        translate(model, [], batch_size=batch_size)
 
 
 def test_chunk_must_be_positive(model):

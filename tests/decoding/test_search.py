@@ -7,12 +7,27 @@ import pytest
 import torch
 from torch import nn
 
-from hotloop.decoding import Hypothesis, beam_search, greedy_search, length_cap, search
+from hotloop.decoding import Hypothesis, SearchOptions, length_cap
+from hotloop.decoding import beam_search as beam_search_of
+from hotloop.decoding import greedy_search as greedy_search_of
+from hotloop.decoding import search as search_of
 from hotloop.models.seq2seq import Seq2Seq
 from hotloop.vocabulary import BOS, EOS, PAD, UNK
 
 VOCABULARY = 7  # four specials and the words 4, 5, 6
 WORDS = [4, 5, 6]
+
+
+def search(model, source, source_length, *, numbers=None, **options):
+    return search_of(model, source, source_length, SearchOptions(**options), numbers=numbers)
+
+
+def beam_search(model, source, source_length, **options):
+    return beam_search_of(model, source, source_length, SearchOptions(**options))
+
+
+def greedy_search(model, source, source_length, **options):
+    return [group[0] for group in greedy_search_of(model, source, source_length, SearchOptions(**options))]
 
 
 @dataclass

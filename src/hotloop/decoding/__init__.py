@@ -4,37 +4,30 @@ from torch import Tensor
 
 from hotloop.decoding.beam import beam_search
 from hotloop.decoding.greedy import greedy_search
-from hotloop.decoding.hypothesis import Hypothesis, check_options, length_cap
+from hotloop.decoding.hypothesis import Hypothesis, length_cap
+from hotloop.decoding.options import SearchOptions
 from hotloop.models.interface import Translator
 
-__all__ = ["Hypothesis", "beam_search", "check_options", "greedy_search", "length_cap", "search"]
+__all__ = ["Hypothesis", "SearchOptions", "beam_search", "greedy_search", "length_cap", "search"]
 
 
 def search(
     model: Translator,
     source: Tensor,
     source_length: Tensor,
+    options: SearchOptions | None = None,
     *,
-    beam_size: int = 1,
-    n_best: int = 1,
-    length_penalty: float = 1.0,
-    max_length: int | None = None,
-    allow_unknown: bool = True,
+    numbers: Tensor | None = None,
 ) -> list[list[Hypothesis]]:
     """Up to ``n_best`` translations, best first, of each row of source (B, S).
 
-    ``source_length`` (B,) lies on the CPU and counts EOS. ``max_length`` None: twice the source length plus ten, see
-    :func:`length_cap`. Runs the model in evaluation mode and without gradients, and leaves it as it was.
-    Raises ValueError for options out of range.
+    ``source_length`` (B,) lies on the CPU and counts EOS. ``options`` None: greedy. ``numbers`` (B,) are the sentences'
+    own, on the CPU: with the seed they say what is drawn where tokens are sampled; None counts the rows. Runs the model
+    in evaluation mode and without gradients, and leaves it as it was.
+
+    Raises ValueError for options that need attention where ``model`` has none.
     """
-    check_options(beam_size=beam_size, n_best=n_best, length_penalty=length_penalty, max_length=max_length)
-    if beam_size > 1:
-        return beam_search(
-            model, source, source_length, beam_size=beam_size, n_best=n_best,
-            length_penalty=length_penalty, max_length=max_length, allow_unknown=allow_unknown,
-        )  # fmt: skip
-    found = greedy_search(
-        model, source, source_length,
-        length_penalty=length_penalty, max_length=max_length, allow_unknown=allow_unknown,
-    )  # fmt: skip
-    return [[hypothesis] for hypothesis in found]
+    options = options or SearchOptions()
+    if options.beam_size > 1:
+        return beam_search(model, source, source_length, options)
+    return greedy_search(model, source, source_length, options, numbers=numbers)

@@ -11,187 +11,158 @@ the K best finished ones are kept, by normalised score. A sentence is done
 With K = 1 the second rule ends a sentence with its first EOS: greedy search.
 """
 
-from dataclasses import dataclass
 from typing import cast
 
 import torch
 from torch import Tensor, nn
-from torch.nn import functional as F
 
-from hotloop.decoding.hypothesis import (
-    Hypothesis,
-    banned_tokens,
-    check_options,
-    evaluating,
-    length_cap,
-    penalty,
-)
-from hotloop.models.interface import Translator
+from hotloop.decoding.history import History, Ranking
+from hotloop.decoding.hypothesis import Hypothesis, evaluating, length_cap, penalty
+from hotloop.decoding.options import SearchOptions
+from hotloop.decoding.scoring import LogProbabilities, best_extensions
+from hotloop.decoding.watching import coverage_penalty, is_word, most_looked_at
+from hotloop.models.interface import State, Translator
 from hotloop.vocabulary import BOS, EOS
-
-
-@dataclass(frozen=True)
-class _Hypotheses:
-    """K hypotheses for each of B sentences, best first; a score of -inf marks an empty place."""
-
-    score: Tensor  # (B, K), normalised
-    log_probability: Tensor  # (B, K)
-    length: Tensor  # (B, K), tokens without EOS
-    finished: Tensor  # (B, K) bool
-    tokens: Tensor  # (B, K, steps)
-
-    @staticmethod
-    def empty(rows: int, places: int, steps: int, device: torch.device) -> "_Hypotheses":
-        nothing = torch.full((rows, places), -torch.inf, device=device)
-        length = torch.zeros(rows, places, dtype=torch.int64, device=device)
-        tokens = torch.zeros(rows, places, steps, dtype=torch.int64, device=device)
-        return _Hypotheses(nothing, nothing.clone(), length, length.bool(), tokens)
-
-    def join(self, other: "_Hypotheses") -> "_Hypotheses":
-        return _Hypotheses(*(torch.cat(pair, dim=1) for pair in zip(self._all(), other._all(), strict=True)))
-
-    def take(self, places: Tensor) -> "_Hypotheses":
-        """Those at places (B, N), sentence by sentence."""
-        return _Hypotheses(*(_take(tensor, places) for tensor in self._all()))
-
-    def best(self, count: int) -> "_Hypotheses":
-        return self.take(self.score.sort(dim=1, descending=True, stable=True).indices[:, :count])
-
-    def packed(self, count: int) -> "_Hypotheses":
-        """The first ``count`` that are not empty places, in the order they are in."""
-        empty = (self.score == -torch.inf).to(torch.int8)
-        return self.take(empty.sort(dim=1, stable=True).indices[:, :count])
-
-    def keep(self, rows: Tensor) -> "_Hypotheses":
-        return _Hypotheses(*(tensor[rows] for tensor in self._all()))
-
-    def put(self, rows: Tensor, other: "_Hypotheses") -> None:
-        for mine, theirs in zip(self._all(), other._all(), strict=True):
-            mine[rows] = theirs
-
-    def lists(self) -> list[list[Hypothesis]]:
-        columns = zip(*(tensor.tolist() for tensor in self._all()), strict=True)
-        return [
-            [
-                Hypothesis(tokens[:length], score, log_probability, finished)
-                for score, log_probability, length, finished, tokens in zip(*column, strict=True)
-                if score != -torch.inf
-            ]
-            for column in columns
-        ]
-
-    def _all(self) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
-        return self.score, self.log_probability, self.length, self.finished, self.tokens
 
 
 @torch.inference_mode()
 def beam_search(
-    model: Translator,
-    source: Tensor,
-    source_length: Tensor,
-    *,
-    beam_size: int = 4,
-    n_best: int = 1,
-    length_penalty: float = 1.0,
-    max_length: int | None = None,
-    allow_unknown: bool = True,
+    model: Translator, source: Tensor, source_length: Tensor, options: SearchOptions | None = None
 ) -> list[list[Hypothesis]]:
     """Up to ``n_best`` hypotheses, best first, for each row of source (B, S); lengths (B,) on the CPU count EOS.
 
-    ``length_penalty`` is the alpha of Wu et al. 2016, equation 14. Sentences that are done leave the batch. The host
-    reads from the device once a step. Equal scores are ordered by older beam, then by smaller token id.
+    Sentences that are done leave the batch. The host reads from the device once a step. Equal scores are ordered by
+    older beam, then by smaller token id. Beams are kept by log-probability; the penalties rank what is finished.
 
-    Raises ValueError for options out of range, such as ``n_best`` above ``beam_size``.
+    Raises ValueError for options that need attention where ``model`` has none.
     """
-    check_options(beam_size=beam_size, n_best=n_best, length_penalty=length_penalty, max_length=max_length)
-    caps = length_cap(source_length - 1, max_length)
+    options = options or SearchOptions()
+    options.check_model(model)
     if len(source) == 0:
         return []
-    device = source.device
-    banned = banned_tokens(allow_unknown, device)
-    steps = int(caps.max())
+    caps = length_cap(source_length - 1, options.max_length, options.min_length)
     with evaluating(cast(nn.Module, model)):
-        state = model.start(source, source_length)
-        result = _Hypotheses.empty(len(source), n_best, steps, device)
-        done = _Hypotheses.empty(len(source), beam_size, steps, device)
-        row = torch.arange(len(source), device=device)  # where the sentences still in the batch came from
-        cap = caps.to(device)
-        # Before the first step all beams of a sentence are one: width 1 now, beam_size later.
-        live_score = torch.zeros(len(source), 1, device=device)
-        live_tokens = torch.zeros(len(source), 1, steps, dtype=torch.int64, device=device)
-        token = torch.full_like(row, BOS)
-        for step in range(steps):
+        state = model.start(source, source_length, **({"keep_attention": True} if options.needs_attention else {}))
+        beams = _Beams(options, source, source_length, caps)
+        token = torch.full((len(source),), BOS, device=source.device)
+        for step in range(int(caps.max())):
             logits, state = model.step(token, state)
-            score, beam, token = _candidates(logits, live_score, banned, 2 * beam_size)
-
-            ends = token == EOS
-            first = slice(0, beam_size)
-            ended_score = score[:, first].masked_fill(~ends[:, first], -torch.inf)
-            ended = _Hypotheses(
-                ended_score / penalty(step + 1, length_penalty),
-                ended_score,
-                torch.full_like(beam[:, first], step),
-                ends[:, first],
-                _take(live_tokens, beam[:, first]),
-            )
-            done = done.join(ended).best(beam_size)
-
-            live_score, order = score.masked_fill(ends, -torch.inf).sort(dim=1, descending=True, stable=True)
-            live_score, order = live_score[:, :beam_size], order[:, :beam_size]
-            beam, token = beam.gather(1, order), token.gather(1, order)
-            width, live_tokens = live_tokens.shape[1], _take(live_tokens, beam)
-            live_tokens[:, :, step] = token
-
-            capped = cap <= step + 1
-            # Scores are negative and the penalty grows with length: no live beam can end better than this.
-            hope = live_score[:, 0] / penalty(cap, length_penalty)
-            all_done = live_score[:, 0] / penalty(step + 1, length_penalty) <= done.score[:, -1]
-            over = capped | all_done | (hope <= done.score[:, n_best - 1])
-            going = (~over).nonzero().squeeze(1)
-            if len(going) < len(row):
-                cut_score = live_score.masked_fill(~capped[:, None], -torch.inf)
-                cut = _Hypotheses(
-                    cut_score / penalty(step + 1, length_penalty),
-                    cut_score,
-                    torch.full_like(token, step + 1),
-                    torch.zeros_like(token, dtype=torch.bool),
-                    live_tokens,
-                )
-                result.put(row, done.join(cut).packed(n_best))
-                row, cap, done = row[going], cap[going], done.keep(going)
-                live_score, live_tokens = live_score[going], live_tokens[going]
-                beam, token = beam[going], token[going]
-            if len(going) == 0:
+            going = beams.advance(logits, state, step)
+            if going is None:
                 break
-            token = token.flatten()
-            state = state.select((going[:, None] * width + beam).flatten(), width=beam_size)
-    return result.lists()
+            token, rows = going
+            state = state.select(rows, width=options.beam_size)
+    return beams.result.hypotheses(beams.history)
 
 
-def _candidates(logits: Tensor, live_score: Tensor, banned: Tensor, count: int) -> tuple[Tensor, Tensor, Tensor]:
-    """The ``count`` likeliest extensions of each sentence's beams, best first: scores, beams, tokens (B, count).
+class _Beams:
+    """The sentences in the batch and their live beams, (B, width); before the first step the beams are one."""
 
-    ``logits`` is (B * width, V), ``live_score`` (B, width). Equal scores: older beam, then smaller token first. Where
-    there are fewer extensions the rest has score -inf.
-    """
-    sentences, width = live_score.shape
-    vocabulary = logits.shape[1]
-    logits = logits.float()
-    total = logits.logsumexp(-1, keepdim=True)
-    # The best of each beam, then the best of those: cheaper than normalising and sorting width * V numbers.
-    best, token = logits.index_fill(1, banned, -torch.inf).topk(min(count, vocabulary), dim=-1)
-    score = (best - total).view(sentences, width, -1) + live_score[:, :, None]
-    key = token.view(sentences, width, -1) + vocabulary * torch.arange(width, device=token.device)[:, None]
-    score, key = score.flatten(1), key.flatten(1)
-    # topk and sort leave the order of equals open, but a stable sort after a sort by key settles it.
-    key, order = key.sort(dim=1)
-    score, order = score.gather(1, order).sort(dim=1, descending=True, stable=True)
-    score, key = score[:, :count], key.gather(1, order)[:, :count]
-    missing = count - score.shape[1]
-    score, key = F.pad(score, (0, missing), value=-torch.inf), F.pad(key, (0, missing))
-    return score, key // vocabulary, key % vocabulary
+    def __init__(self, options: SearchOptions, source: Tensor, source_length: Tensor, caps: Tensor) -> None:
+        sentences, device = len(source), source.device
+        self.options = options
+        self.scores = LogProbabilities(options, device)
+        self.history = History(sentences)
+        self.result = Ranking.empty(sentences, options.n_best, device)
+        self.done = Ranking.empty(sentences, options.beam_size, device)
+        self.row = torch.arange(sentences, device=device)  # where the sentences still in the batch came from
+        self.cap = caps.to(device)
+        self.live_score = torch.zeros(sentences, 1, device=device)
+        # Only where options ask for it:
+        self.tokens = (
+            torch.zeros(sentences, 1, 0, dtype=torch.int64, device=device) if options.no_repeat_ngram else None
+        )
+        self.words = is_word(source_length, source.shape[1], device) if options.needs_attention else None
+        self.coverage = torch.zeros(sentences, 1, source.shape[1], device=device) if options.coverage_penalty else None
+
+    def advance(self, logits: Tensor, state: State, step: int) -> tuple[Tensor, Tensor] | None:
+        """One step of logits (B * width, V); the next token of each beam and the row it came from, (B * K,) each.
+
+        None where every sentence is done.
+        """
+        size, alpha = self.options.beam_size, self.options.length_penalty
+        before, (sentences, width) = self.live_score, self.live_score.shape
+        so_far = None if self.tokens is None else self.tokens.flatten(0, 1)
+        allowed = self.scores(logits, step, so_far)
+        score, beam, token = best_extensions(allowed, self.live_score, 2 * size)
+        coverage = self._watch(state)  # (B, width), or a 0 that costs nothing
+
+        if self.scores.may_end(step):
+            ends = token == EOS
+            first, ended = beam[:, :size], score[:, :size].masked_fill(~ends[:, :size], -torch.inf)
+            ranked = ended / penalty(step + 1, alpha) + _of(coverage, first)
+            length = torch.full_like(first, step)
+            self.done = self.done.join(Ranking(ranked, ended, length, first, ends[:, :size])).best(size)
+            score, order = score.masked_fill(ends, -torch.inf).sort(dim=1, descending=True, stable=True)
+            beam, token = beam.gather(1, order[:, :size]), token.gather(1, order[:, :size])
+        self.live_score, beam, token = score[:, :size], beam[:, :size], token[:, :size]
+        self._remember(beam, token, state, width)
+
+        now = self.live_score / penalty(step + 1, alpha) + _of(coverage, beam)
+        capped = self.cap <= step + 1
+        # Scores are negative, the length penalty grows, and coverage takes away: no live beam can end better than this.
+        hope = self.live_score[:, 0] / penalty(self.cap, alpha)
+        over = capped | (now.amax(1) <= self.done.score[:, -1]) | (hope <= self.done.score[:, self.options.n_best - 1])
+        going = (~over).nonzero().squeeze(1)
+        if len(going) < sentences:
+            rest = _cut(self.live_score.masked_fill(~capped[:, None], -torch.inf), now, step + 1).best(size)
+            # Nothing may follow (every word would repeat, say) and nothing has ended: beams are cut before this step.
+            stuck = (self.live_score[:, 0] == -torch.inf) & (self.done.score[:, 0] == -torch.inf)
+            last = _cut(before.masked_fill(~stuck[:, None], -torch.inf), before / penalty(step, alpha) + coverage, step)
+            rest = last.join(rest)
+            self.result = self.result.put(self.row, self.done.join(rest).packed(self.options.n_best))
+            if len(going) == 0:
+                return None
+            self._keep(going)
+            beam, token = beam[going], token[going]
+        return token.flatten(), (beam + width * going[:, None]).flatten()
+
+    def _watch(self, state: State) -> Tensor | float:
+        """Add where the step looked; the coverage penalty of each beam, (B, width)."""
+        if self.coverage is None:
+            return 0.0
+        assert state.attention is not None and self.words is not None
+        self.coverage = self.coverage + state.attention.view(self.coverage.shape)
+        return coverage_penalty(self.coverage, self.words, self.options.coverage_penalty)
+
+    def _remember(self, beam: Tensor, token: Tensor, state: State, width: int) -> None:
+        """Note tokens (B, K) and the beams they extend, of ``width``."""
+        more = []
+        if self.options.replace_unknown:
+            assert state.attention is not None and self.words is not None
+            more.append(most_looked_at(state.attention, self.words).view(-1, width).gather(1, beam))
+        self.history.add(self.row, beam, token, *more)
+        if self.tokens is not None:
+            self.tokens = torch.cat((_beams_of(self.tokens, beam), token[:, :, None]), dim=2)
+        if self.coverage is not None:
+            self.coverage = _beams_of(self.coverage, beam)
+
+    def _keep(self, going: Tensor) -> None:
+        """Only sentences ``going`` (N,) stay."""
+        self.row, self.cap, self.done = self.row[going], self.cap[going], self.done.keep(going)
+        self.live_score = self.live_score[going]
+        for name in ("tokens", "words", "coverage"):
+            tensor = getattr(self, name)
+            setattr(self, name, None if tensor is None else tensor[going])
 
 
-def _take(tensor: Tensor, places: Tensor) -> Tensor:
-    """Entries of (B, K, ...) at places (B, N), sentence by sentence: (B, N, ...)."""
-    return tensor[torch.arange(len(tensor), device=tensor.device)[:, None], places]
+def _cut(log_probability: Tensor, score: Tensor, length: int) -> Ranking:
+    """Beams (B, K) that end after ``length`` tokens without EOS; -inf where they do not."""
+    beam = torch.arange(score.shape[1], device=score.device).expand_as(score)
+    finished = torch.zeros_like(score, dtype=torch.bool)
+    return Ranking(
+        score.where(log_probability != -torch.inf, -torch.inf),
+        log_probability,
+        torch.full_like(beam, length),
+        beam,
+        finished,
+    )
+
+
+def _of(coverage: Tensor | float, beam: Tensor) -> Tensor | float:
+    return coverage.gather(1, beam) if isinstance(coverage, Tensor) else coverage
+
+
+def _beams_of(tensor: Tensor, beam: Tensor) -> Tensor:
+    """(B, width, N) and beams (B, K) to (B, K, N)."""
+    return tensor.gather(1, beam[:, :, None].expand(-1, -1, tensor.shape[2]))

@@ -31,8 +31,8 @@ def evaluate(config: Any) -> dict[str, float]:
     quieten_libraries()
     settings = plain_config(config)
     check_evaluation(settings)
-    module, content = chosen(settings)
-    return module.evaluate(settings, content)
+    module, held = chosen(settings)
+    return module.evaluate(settings, held)
 
 
 def predict(config: Any) -> None:
@@ -46,18 +46,32 @@ def predict(config: Any) -> None:
     """
     settings = plain_config(config)
     check_prediction(settings)
-    module, content = chosen(settings)
-    module.predict(settings, content)
+    module, held = chosen(settings)
+    module.predict(settings, held)
 
 
-def chosen(settings: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
-    """The module for the kind of data that the checkpoint was trained on, and what the file holds."""
-    path = settings["ckpt_path"] = checkpoint_path(settings["ckpt_path"])
-    content = checkpoint.read_hotloop_checkpoint(path)
-    kind = content["hotloop"]["data"].get("kind")
-    if kind not in KINDS:
-        raise UserError(f"ckpt_path: {path} is from a run on {kind!r}; known are {' and '.join(KINDS)}")
+def chosen(settings: dict[str, Any]) -> tuple[Any, Any]:
+    """The module for the kind of data that the checkpoints were trained on, and what they hold.
+
+    That is a dictionary by file for text, whose models may work together, and for pictures what the one file holds.
+    """
+    asked = settings["ckpt_path"]
+    paths = [checkpoint_path(name) for name in (asked if isinstance(asked, list) else [asked])]
+    contents = {path: checkpoint.read_hotloop_checkpoint(path) for path in paths}
+    if len(contents) < len(paths):
+        raise UserError(f"ckpt_path={asked}: a file is there twice; an ensemble is of different ones")
+    kinds = {}
+    for path, held in contents.items():
+        kind = held["hotloop"]["data"].get("kind")
+        if kind not in KINDS:
+            raise UserError(f"ckpt_path: {path} is from a run on {kind!r}; known are {' and '.join(KINDS)}")
+        kinds[kind] = path
+    if len(kinds) > 1:
+        raise UserError(f"ckpt_path: {' and '.join(map(str, kinds.values()))} are from runs on {' and '.join(kinds)}")
+    if kind != "text" and len(paths) > 1:
+        raise UserError(f"ckpt_path={asked}: an ensemble is of translation models, these are from runs on {kind}")
+    settings["ckpt_path"] = paths[0] if len(paths) == 1 else paths
     for other, module in KINDS.items():
         if other != kind:
             refuse(settings, module.OPTIONS, f"the checkpoint is from a run on {kind}")
-    return KINDS[kind], content
+    return KINDS[kind], contents if kind == "text" else contents[paths[0]]

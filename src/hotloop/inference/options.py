@@ -9,6 +9,7 @@ import torch
 
 from hotloop import checkpoint
 from hotloop.config import check_options
+from hotloop.decoding.options import DEFAULTS, check_ranges
 from hotloop.errors import UserError
 
 
@@ -34,6 +35,7 @@ def check_prediction(settings: dict[str, Any]) -> None:
     """Types and ranges of conf/predict.yaml."""
     check_common(settings)
     check_texts(settings, "input", "output", "device")
+    check_texts(settings, "score", optional=True)
     check_whole_number(settings, "n_best")
     if settings["on_error"] not in ("fail", "skip"):
         raise UserError(f"on_error={settings['on_error']!r}: expected fail or skip")
@@ -41,8 +43,10 @@ def check_prediction(settings: dict[str, Any]) -> None:
 
 def check_common(settings: dict[str, Any]) -> None:
     """What both share."""
-    check_texts(settings, "ckpt_path")
-    if not settings["ckpt_path"]:
+    names = settings["ckpt_path"]
+    if not isinstance(names, str) and not (isinstance(names, list) and all(isinstance(name, str) for name in names)):
+        raise UserError(f"ckpt_path={names!r}: expected a file name, or a list of them for an ensemble")
+    if not names or (isinstance(names, list) and "" in names):
         raise UserError("ckpt_path is empty: give a checkpoint file")
     modules = settings["model_modules"]
     if not isinstance(modules, list) or not all(isinstance(name, str) and name for name in modules):
@@ -51,9 +55,10 @@ def check_common(settings: dict[str, Any]) -> None:
     for key in ("beam_size", "max_length"):
         if settings[key] is not None:
             check_whole_number(settings, key)
-    penalty = settings["length_penalty"]
-    if penalty is not None and (isinstance(penalty, bool) or not isinstance(penalty, (int, float))):
-        raise UserError(f"length_penalty={penalty!r}: expected a number of at least 0, or null")
+    try:
+        check_ranges({key: settings[key] for key in DEFAULTS if settings.get(key) is not None})
+    except ValueError as error:
+        raise UserError(str(error)) from error
 
 
 def check_texts(settings: dict[str, Any], *keys: str, optional: bool = False) -> None:

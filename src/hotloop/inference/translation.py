@@ -11,9 +11,12 @@ from hotloop.data.text.form import TextForm
 from hotloop.data.text.lines import LinesDataModule
 from hotloop.data.text.readers import BitextFiles, read_lines, read_pairs
 from hotloop.data.text.tokenizer import load_tokenizer
+from hotloop.decoding.ensemble import Ensemble
+from hotloop.decoding.forced import score_stream
 from hotloop.decoding.lines import translate_stream
+from hotloop.decoding.options import DEFAULTS, SearchOptions
 from hotloop.errors import UserError
-from hotloop.inference.options import choose_device
+from hotloop.inference.options import choose_device, refuse
 from hotloop.inference.output import measure, output_file, test_metrics, write_evaluation, write_lines
 from hotloop.tasks.translation import TranslationTask
 
@@ -23,11 +26,9 @@ log = logging.getLogger(__name__)
 OPTIONS = {
     "source": None,
     "reference": None,
-    "beam_size": None,
+    "score": None,
     "n_best": 1,
-    "length_penalty": None,
-    "max_length": None,
-}
+} | {name: None for name in DEFAULTS if name != "n_best"}
 
 STREAM_CHUNK = 2048  # lines read before they are translated: enough to sort by length, small enough to keep flowing
 
@@ -38,7 +39,7 @@ def load_translation(path: str | Path, *, model_modules: list[str] | None = None
     Args:
         path: a checkpoint written by a translation run.
         model_modules: modules of your own that define its model.
-        search: `beam_size`, `length_penalty`, `max_length`; None = as in training.
+        search: of `hotloop.decoding.SearchOptions`; None = as in training.
 
     Raises:
         UserError: see `hotloop.checkpoint`, or options out of range.
@@ -61,32 +62,68 @@ def translation_task(
         size = getattr(model, f"{side}_vocabulary")
         if tokenizer.size != size:
             raise UserError(f"{path}: the {side} tokeniser has {tokenizer.size} ids, the model {size}")
-    known = ("beam_size", "length_penalty", "max_length")
-    options = {key: value for key, value in saved["task"].items() if key in known}
-    options |= {key: value for key, value in search.items() if value is not None}
-    try:
-        task = TranslationTask(
-            model=model,
-            source_tokenizer=source_tokenizer,
-            target_tokenizer=target_tokenizer,
-            **options,
-        )
-    except (TypeError, ValueError) as error:
-        raise UserError(f"{path}: {error}") from error
+    task = TranslationTask(model=model, source_tokenizer=source_tokenizer, target_tokenizer=target_tokenizer)
+    task.search = search_options(saved["task"], search, model, path)
     checkpoint.load_weights(task, content, path)
     task.saved = saved
     return task.eval()
 
 
-def evaluate(settings: dict[str, Any], content: dict[str, Any]) -> dict[str, float]:
-    """BLEU and chrF with their signatures, loss and perplexity; see `hotloop.inference.evaluate`."""
-    path = settings["ckpt_path"]
-    task = translation_task(
-        content,
-        path,
-        model_modules=settings["model_modules"],
-        **{key: settings[key] for key in ("beam_size", "length_penalty", "max_length")},
+def search_options(trained: dict[str, Any], asked: dict[str, Any], model: Any, path: str | Path) -> SearchOptions:
+    """Those asked for (None = not asked), the others as in training; see `SearchOptions`.
+
+    What training used is left out where what is asked for leaves it nothing to do.
+    """
+    asked = {key: value for key, value in asked.items() if value is not None}
+    options = {key: value for key, value in trained.items() if key in DEFAULTS}
+    if asked.get("sample"):
+        options.pop("beam_size", None)
+    if asked.get("sample") or asked.get("beam_size", options.get("beam_size")) == 1:
+        options.pop("coverage_penalty", None)
+    if asked.get("allow_unknown") is False:
+        options.pop("replace_unknown", None)
+    options |= asked
+    n_best = options.get("n_best", 1)
+    if n_best > options.get("beam_size", 1) and not options.get("sample"):
+        raise UserError(f"n_best={n_best} needs beam_size={n_best} or more")
+    try:
+        found = SearchOptions(**options)
+        found.check_model(model)
+    except (TypeError, ValueError) as error:
+        raise UserError(f"{path}: {error}") from error
+    return found
+
+
+def ensemble_task(
+    contents: dict[Path, dict[str, Any]], *, model_modules: list[str] | None = None, **search: Any
+) -> TranslationTask:
+    """A task on all models of these files together; of one file the task that it holds.
+
+    Raises:
+        UserError: see `load_translation`, or the files do not share tokenisers and form of text.
+    """
+    (first, content), *others = contents.items()
+    if not others:
+        return translation_task(content, first, model_modules=model_modules, **search)
+    members = [translation_task(content, path, model_modules=model_modules) for path, content in contents.items()]
+    for path, other in others:
+        for what, key in (("target tokenisers", "target_tokenizer"), ("source tokenisers", "source_tokenizer"),
+                          ("forms of text", "form")):  # fmt: skip
+            if content["hotloop"]["data"].get(key) != other["hotloop"]["data"].get(key):
+                raise UserError(f"ckpt_path: {first} and {path} have different {what}: they are no ensemble")
+    task = TranslationTask(
+        model=Ensemble([member.model for member in members]),
+        source_tokenizer=members[0].source_tokenizer,
+        target_tokenizer=members[0].target_tokenizer,
     )
+    task.search = search_options(content["hotloop"]["task"], search, task.model, first)
+    task.saved = content["hotloop"]
+    return task.eval()
+
+
+def evaluate(settings: dict[str, Any], contents: dict[Path, dict[str, Any]]) -> dict[str, float]:
+    """BLEU and chrF with their signatures, loss and perplexity; see `hotloop.inference.evaluate`."""
+    task = asked_task(settings, contents)
     form = TextForm.from_saved(task.saved["data"])
     files = evaluation_files(settings, task.saved["data"])
     pairs = [(form.normalise(source), form.normalise(target)) for source, target in read_pairs(files)]
@@ -106,7 +143,7 @@ def evaluate(settings: dict[str, Any], content: dict[str, Any]) -> dict[str, flo
     metrics = test_metrics(trainer)
     if trainer.is_global_zero:
         result = {
-            "checkpoint": str(path),
+            "checkpoint": str(next(iter(contents))) if len(contents) == 1 else [str(path) for path in contents],
             "source": str(files.source),
             "reference": str(files.target),
             "sentences": task.sentences,
@@ -140,16 +177,18 @@ def evaluation_files(settings: dict[str, Any], saved: dict[str, Any]) -> BitextF
     return files
 
 
-def predict(settings: dict[str, Any], content: dict[str, Any]) -> None:
+def asked_task(settings: dict[str, Any], contents: dict[Path, dict[str, Any]]) -> TranslationTask:
+    """The task on the checkpoints, with the search that the settings ask for."""
+    search = {key: settings[key] for key in DEFAULTS if key in settings}
+    return ensemble_task(contents, model_modules=settings["model_modules"], **search)
+
+
+def predict(settings: dict[str, Any], contents: dict[Path, dict[str, Any]]) -> None:
     """Line by line: one line out for each line in, in order; see `hotloop.inference.predict`."""
-    task = translation_task(
-        content,
-        settings["ckpt_path"],
-        model_modules=settings["model_modules"],
-        **{key: settings[key] for key in ("beam_size", "length_penalty", "max_length")},
-    )
-    if settings["n_best"] > task.search_options["beam_size"]:
-        raise UserError(f"n_best={settings['n_best']} needs beam_size={settings['n_best']} or more")
+    if settings["score"] is not None:
+        write_scores(settings, contents)
+        return
+    task = asked_task(settings, contents)
     form = TextForm.from_saved(task.saved["data"])
     device = choose_device(settings["device"])
     task.model.to(device)
@@ -159,16 +198,43 @@ def predict(settings: dict[str, Any], content: dict[str, Any]) -> None:
         task.source_tokenizer,
         task.target_tokenizer,
         (form.normalise(line) for line in input_lines(settings["input"])),
+        task.search,
         chunk=1 if typed else STREAM_CHUNK,
         batch_size=settings["batch_size"],
-        n_best=settings["n_best"],
-        **task.search_options,
+        device=device,
     )
     with output_file(settings["output"]) as out:
         for number, group in enumerate(found, 1):
             for translation in group:
                 place = "" if settings["n_best"] == 1 else f"{number}\t{translation.score:.4f}\t"
                 print(f"{place}{translation.text}", file=out, flush=typed)
+
+
+def write_scores(settings: dict[str, Any], contents: dict[Path, dict[str, Any]]) -> None:
+    """How likely the translations in a file are: log-probability, tokens and perplexity of each pair, by tabs."""
+    nothing = {key: OPTIONS[key] for key in DEFAULTS}
+    refuse(settings, nothing, "score=FILE tells how likely given translations are; nothing is searched for")
+    if settings["input"] == "-":
+        raise UserError("score=FILE needs input=FILE: its lines are the sources, those of score the translations")
+    task = asked_task(settings | nothing, contents)
+    form = TextForm.from_saved(task.saved["data"])
+    device = choose_device(settings["device"])
+    task.model.to(device)
+    found = score_stream(
+        task.model,
+        task.source_tokenizer,
+        task.target_tokenizer,
+        (
+            (form.normalise(source), form.normalise(target))
+            for source, target in read_pairs(BitextFiles(Path(settings["input"]), Path(settings["score"])))
+        ),
+        chunk=STREAM_CHUNK,
+        batch_size=settings["batch_size"],
+        device=device,
+    )
+    with output_file(settings["output"]) as out:
+        for pair in found:
+            print(f"{pair.log_probability:.4f}\t{pair.tokens}\t{pair.perplexity:.4f}", file=out)
 
 
 def input_lines(name: str) -> Iterator[str]:
