@@ -100,3 +100,38 @@ def test_a_wrong_schedule_is_refused(options, message):
     optimizer = torch.optim.SGD([nn.Parameter(torch.zeros(1))], lr=0.1)
     with pytest.raises(ValueError, match=message):
         build_schedule(optimizer, **{"total_steps": 10, **options})
+
+
+@pytest.mark.parametrize(("steps", "warmup"), [(20, 6), (20, 0.3), (7, 2)])
+def test_one_cycle_is_the_curve_of_pytorch(steps, warmup):
+    """Ours has its peak after the warm-up and its end after the last step, so PyTorch's is one step longer."""
+    whole = warmup if warmup >= 1 else round(warmup * steps)
+    optimizer = torch.optim.SGD([nn.Parameter(torch.zeros(1))], lr=0.1)
+    theirs = torch.optim.lr_scheduler.OneCycleLR(
+        optimizer, max_lr=0.1, total_steps=steps + 1, pct_start=(whole + 1) / (steps + 1), cycle_momentum=False
+    )
+    expected = [optimizer.param_groups[0]["lr"]]
+    for _ in range(steps):
+        optimizer.step()
+        theirs.step()
+        expected.append(optimizer.param_groups[0]["lr"])
+    minimum = 0.1 / 25 / 1e4  # where PyTorch's ends
+    assert factors("one_cycle", steps=steps, warmup_steps=warmup, minimum=minimum) == pytest.approx(expected, rel=1e-9)
+
+
+def test_one_cycle_without_warm_up_begins_at_the_peak():
+    assert factors("one_cycle")[0] == pytest.approx(0.1)
+
+
+def test_one_cycle_needs_an_end():
+    optimizer = torch.optim.SGD([nn.Parameter(torch.zeros(1))], lr=0.1)
+    with pytest.raises(ValueError, match="one_cycle needs an end"):
+        build_schedule(optimizer, shape="one_cycle", warmup_steps=5, total_steps=math.inf)
+
+
+def test_a_warm_up_longer_than_the_run_is_told(caplog: pytest.LogCaptureFixture) -> None:
+    for warmup, told in ((100, True), (99, False), (0.5, False)):
+        caplog.clear()
+        optimizer = torch.optim.SGD([torch.zeros(1, requires_grad=True)], lr=0.1)
+        build_schedule(optimizer, total_steps=100, shape="inverse_sqrt", warmup_steps=warmup)
+        assert ("warmup_steps=100, but the run has 100 steps" in caplog.text) is told

@@ -73,14 +73,22 @@ def build_optimizer(
     return optimizer(parameter_groups(module, options.get("weight_decay", 0.0)), **options)
 
 
+# Share of the peak that a one-cycle run begins at (Smith & Topin 2018; PyTorch's div_factor of 25).
+ONE_CYCLE_START = 1 / 25
+
+
 def schedule_factor(step: int, *, shape: str, warmup: int, total: float, floor: float) -> float:
     """Learning rate at optimiser step `step` (from 0), as a share of the peak.
 
     A linear warm-up over `warmup` steps reaches 1, then the shape takes over: "constant", "linear" and
     "cosine" end at `floor` after `total` steps (Loshchilov & Hutter 2017, eq. 5, one cycle);
-    "inverse_sqrt" decays as √(warmup / step) (Vaswani et al. 2017, §5.3).
+    "inverse_sqrt" decays as √(warmup / step) (Vaswani et al. 2017, §5.3). "one_cycle" warms up by half a cosine
+    instead, from a 25th, and comes down by another to `floor`: the curve of PyTorch's OneCycleLR.
     """
-    if step < warmup:
+    if shape == "one_cycle":
+        if step < warmup:
+            return _half_cosine(ONE_CYCLE_START, 1.0, step / warmup)
+    elif step < warmup:
         return (step + 1) / warmup
     if shape == "constant":
         return 1.0
@@ -89,10 +97,15 @@ def schedule_factor(step: int, *, shape: str, warmup: int, total: float, floor: 
     progress = min(1.0, (step - warmup) / max(1.0, total - warmup))
     if shape == "linear":
         return floor + (1 - floor) * (1 - progress)
-    return floor + (1 - floor) * 0.5 * (1 + math.cos(math.pi * progress))
+    return _half_cosine(1.0, floor, progress)
 
 
-SHAPES = ("constant", "linear", "cosine", "inverse_sqrt")
+def _half_cosine(start: float, end: float, progress: float) -> float:
+    return end + (start - end) * 0.5 * (1 + math.cos(math.pi * progress))
+
+
+SHAPES = ("constant", "linear", "cosine", "inverse_sqrt", "one_cycle")
+ENDING = ("linear", "cosine", "one_cycle")  # they reach the minimum at the end of the run
 
 
 def build_schedule(
@@ -107,8 +120,8 @@ def build_schedule(
 
     Args:
         total_steps: optimiser steps of the whole run; infinite if the run has no end.
-        shape: "constant", "linear", "cosine" or "inverse_sqrt".
-        warmup_steps: optimiser steps of linear warm-up; below 1, a share of `total_steps`.
+        shape: one of `SHAPES`.
+        warmup_steps: optimiser steps of warm-up; below 1, a share of `total_steps`.
         minimum: the lowest learning rate, in the optimiser's unit.
 
     Raises:
@@ -126,7 +139,12 @@ def build_schedule(
         warmup = math.ceil(warmup_steps * total_steps)
     elif warmup_steps != int(warmup_steps):
         raise ValueError(f"warmup_steps must be a whole number or a share below 1, not {warmup_steps}")
-    if shape in ("linear", "cosine") and not math.isfinite(total_steps):
+    if warmup >= total_steps:
+        log.warning(
+            "scheduler.warmup_steps=%d, but the run has %d steps: the learning rate never reaches optimizer.lr",
+            warmup, total_steps,
+        )  # fmt: skip
+    if shape in ENDING and not math.isfinite(total_steps):
         raise ValueError(f"shape {shape} needs an end: set trainer.max_epochs or trainer.max_steps")
     peaks = [group["lr"] for group in optimizer.param_groups]
     if any(minimum > float(peak) for peak in peaks):

@@ -66,7 +66,7 @@ def test_report_has_the_agreed_keys(toy: Any, make_trainer: Any, path: Path) -> 
     content = read(path)
     assert set(content) == {
         "task", "command", "status", "error", "seed", "versions", "git", "device", "processes", "strategy",
-        "precision", "optimizer", "fused", "parameters", "trainable_parameters", "data", "resumed_from",
+        "precision", "optimizer", "fused", "parameters", "trainable_parameters", "slow_paths", "data", "resumed_from",
         "steps", "epochs", "metrics", "monitor", "best_checkpoint", "last_checkpoint",
     }  # fmt: skip
     assert (content["task"], content["command"], content["status"]) == ("toytranslation", "train", "finished")

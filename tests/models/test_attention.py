@@ -97,9 +97,23 @@ def test_concat_pieces_are_as_long_as_the_limit_allows(monkeypatch):
 
 
 def test_dot_and_scaled_dot_have_no_parameters():
-    assert [sum(p.numel() for p in LuongAttention(hidden=8, score=s).parameters()) for s in SCORES] == [0, 0, 64, 136]
+    assert [sum(p.numel() for p in LuongAttention(hidden=8, score=s).parameters()) for s in SCORES[:4]] == [
+        0,
+        0,
+        64,
+        136,
+    ]
+
+
+def test_mlp_is_another_name_of_concat():
+    torch.manual_seed(0)
+    concat, mlp = (LuongAttention(hidden=HIDDEN, score=score) for score in ("concat", "mlp"))
+    mlp.load_state_dict(concat.state_dict(), strict=True)
+    states, values = inputs()
+    found, expected = (module(states, module.remember(values, MASK)) for module in (mlp, concat))
+    torch.testing.assert_close(found, expected, rtol=0, atol=0)
 
 
 def test_unknown_score_is_refused_with_the_valid_ones():
-    with pytest.raises(ValueError, match=r"'bahdanau'.*dot, scaled_dot, general, concat"):
+    with pytest.raises(ValueError, match=r"'bahdanau'.*dot, scaled_dot, general, concat, mlp"):
         LuongAttention(hidden=8, score="bahdanau")

@@ -5,6 +5,7 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
+from hotloop.models.attention import SCORES
 from hotloop.models.seq2seq import Seq2Seq
 from hotloop.vocabulary import PAD
 
@@ -82,17 +83,77 @@ def test_published_attention_is_softmax_of_scaled_dot_products_then_tanh():
         torch.testing.assert_close(model(source, source_length, target_in, target_length), expected, rtol=0, atol=1e-6)
 
 
-@pytest.mark.parametrize("attention", [None, "dot", "scaled_dot", "general", "concat"])
+@pytest.mark.parametrize("cell", ["lstm", "gru"])
+@pytest.mark.parametrize(
+    ("attention", "input_feeding"),
+    [(None, False), *((score, feeding) for score in SCORES for feeding in (False, True))],
+)
 @pytest.mark.parametrize("source_lengths", [[7, 7, 7], [7, 2, 5]], ids=["equal", "unequal"])
-def test_stepwise_decoding_equals_parallel_in_logits_and_gradients(attention, source_lengths):
+def test_stepwise_decoding_equals_parallel_in_logits_and_gradients(cell, attention, source_lengths, input_feeding):
     torch.manual_seed(0)
-    model = Seq2Seq(attention=attention, **TINY).double()  # some gradients are as small as float32's rounding
+    # Some gradients are as small as float32's rounding.
+    model = Seq2Seq(cell=cell, attention=attention, input_feeding=input_feeding, **TINY).double()
     inputs = batch(source_lengths)
     parallel, parallel_gradients = gradients(model, inputs)
     model.decoding = "stepwise"
     stepwise, stepwise_gradients = gradients(model, inputs)
     torch.testing.assert_close(stepwise, parallel, rtol=0, atol=1e-5)
     assert_same_gradients(parallel_gradients, stepwise_gradients)
+
+
+def test_input_feeding_is_written_out_as_in_the_paper():
+    """h_t = LSTM([y_t; a_{t-1}], h_{t-1}) and a_t = tanh(W [c_t; h_t]), a_0 = 0."""
+    torch.manual_seed(0)
+    model = Seq2Seq(attention="dot", input_feeding=True, decoder_layers=1, **TINY).eval()
+    source, source_length, target_in, target_length = batch([7, 4])
+    with torch.no_grad():
+        state = model.start(source, source_length)
+        h, c, fed = state.hidden[0], state.cell[0], torch.zeros(2, 16)
+        expected = []
+        for step in range(6):
+            gates = (
+                torch.cat((model.target_embedding(target_in[:, step]), fed), dim=1) @ model.decoder.weight_ih_l0.T
+                + model.decoder.bias_ih_l0 + h @ model.decoder.weight_hh_l0.T + model.decoder.bias_hh_l0
+            )  # fmt: skip
+            i, f, g, o = gates.chunk(4, dim=1)
+            c = f.sigmoid() * c + i.sigmoid() * g.tanh()
+            h = o.sigmoid() * c.tanh()
+            context = model.attention(h[:, None], state.memory)[:, 0]
+            fed = torch.tanh(model.combine(torch.cat((context, h), dim=1)))
+            expected.append(fed)
+        found = model(source, source_length, target_in, target_length)
+    torch.testing.assert_close(found, torch.stack(expected, dim=1), rtol=0, atol=1e-6)
+
+
+@pytest.mark.parametrize("cell", ["lstm", "gru"])
+def test_input_feeding_under_autocast_has_the_gradients_of_the_plain_loop(cell):
+    torch.manual_seed(0)
+    model = Seq2Seq(cell=cell, attention="general", input_feeding=True, **TINY)
+    found = []
+    for decoding in ("parallel", "stepwise"):
+        model.decoding = decoding
+        with torch.autocast("cpu", torch.bfloat16):
+            found.append(gradients(model, batch([7, 2, 5]))[1])
+    for name, value in found[0].items():
+        assert value.dtype == torch.float32
+        difference = (value - found[1][name]).norm() / found[1][name].norm()
+        assert difference < 0.25, (name, difference)  # a lost gradient gives 1
+
+
+def test_input_feeding_keeps_no_gradient_of_a_matrix_for_each_step():
+    """What makes the loop fast: the matrices' gradients are one product, however many steps there are."""
+    model = Seq2Seq(attention="general", input_feeding=True, **TINY)
+    products = {}
+    for steps in (5, 20):
+        hidden = model(*batch([7, 4], steps=steps))
+        with torch.profiler.profile() as profile:
+            hidden.sum().backward()
+        products[steps] = {
+            event.key: event.count for event in profile.key_averages() if event.key in ("aten::mm", "aten::bmm")
+        }
+    # One more product a matrix and step is what goes on to the step before: 3 by layers and combine, 2 by attention.
+    grown = {name: products[20][name] - products[5][name] for name in products[5]}
+    assert grown == {"aten::mm": 15 * 3, "aten::bmm": 15 * 2}
 
 
 @pytest.mark.parametrize("attention", [None, "general"])
@@ -140,6 +201,14 @@ def test_concat_bridge_joins_the_directions_of_each_layer():
             torch.testing.assert_close(state.hidden[layer], expected, rtol=0, atol=1e-6)
 
 
+def test_a_gru_has_three_quarters_of_the_recurrent_parameters_and_one_bridge():
+    gru, lstm = (Seq2Seq(cell=cell, attention=None, **TINY) for cell in ("gru", "lstm"))
+    for name in ("encoder", "decoder"):
+        assert 4 * parameter_count(getattr(gru, name)) == 3 * parameter_count(getattr(lstm, name))
+    assert not hasattr(gru, "bridge_cell")
+    assert gru.start(*batch([5, 2])[:2]).cell == ()
+
+
 def test_zero_bridge_starts_from_zeros():
     model = Seq2Seq(attention="dot", bridge="zero", decoder_layers=3, **TINY)
     source, length, *_ = batch([5, 2])
@@ -175,12 +244,13 @@ def test_xavier_gives_zero_biases_and_bounded_matrices():
     assert (model.source_embedding.weight[PAD] == 0).all() and (model.target_embedding.weight[PAD] == 0).all()
 
 
+@pytest.mark.parametrize("input_feeding", [False, True])
 @pytest.mark.parametrize(
     "rate", ["encoder_embedding_dropout", "encoder_dropout", "decoder_embedding_dropout", "decoder_dropout"]
 )
-def test_each_dropout_acts_in_training_and_not_in_evaluation(rate):
+def test_each_dropout_acts_in_training_and_not_in_evaluation(rate, input_feeding):
     torch.manual_seed(0)
-    model = Seq2Seq(attention="general", **{rate: 0.5}, **TINY)
+    model = Seq2Seq(attention="general", input_feeding=input_feeding, **{rate: 0.5}, **TINY)
     inputs = batch([5, 3])
     with torch.no_grad():
         assert not torch.equal(model(*inputs), model(*inputs))
@@ -210,10 +280,13 @@ def test_stepwise_training_drops_the_same_share_as_parallel():
         ({"decoder_dropout": -0.1}, "decoder_dropout = -0.1"),
         ({"decoder_embedding_dropout": float("nan")}, "decoder_embedding_dropout = nan"),
         ({"encoder_embedding_dropout": "0.1"}, "encoder_embedding_dropout = '0.1'"),
-        ({"attention": "luong"}, "attention = 'luong'.*None, dot, scaled_dot, general, concat"),
+        ({"attention": "luong"}, "attention = 'luong'.*None, dot, scaled_dot, general, concat, mlp"),
         ({"bridge": "copy"}, "bridge = 'copy'.*layers, concat, zero"),
         ({"decoding": "fast"}, "decoding = 'fast'.*parallel, stepwise"),
         ({"init": "he"}, "init = 'he'.*default, xavier"),
+        ({"cell": "rnn"}, "cell = 'rnn'.*lstm, gru"),
+        ({"input_feeding": True, "attention": None}, "input_feeding without attention.*choose attention from"),
+        ({"teacher_forcing": 1.5}, "teacher_forcing = 1.5"),
         ({"bridge": "zero", "attention": None}, "zero"),
         ({"bridge": "concat", "decoder_layers": 3}, "concat.*2 and 3"),
         ({"tie_embeddings": True}, "tie_embeddings.*12 and 16"),

@@ -26,6 +26,13 @@ TRANSLATORS = {
     "concat": lambda: Seq2Seq(attention="concat", init="xavier", **TINY),
     "general, zero bridge": lambda: Seq2Seq(attention="general", bridge="zero", encoder_layers=1, **TINY),
     "general, tied": lambda: Seq2Seq(attention="general", target_embedding=16, tie_embeddings=True, **TINY),
+    "mlp": lambda: Seq2Seq(attention="mlp", cell="gru", bridge="concat", **TINY),
+    "gru": lambda: Seq2Seq(attention=None, cell="gru", decoder_layers=3, **TINY),
+    "gru, zero bridge": lambda: Seq2Seq(attention="general", cell="gru", bridge="zero", init="xavier", **TINY),
+    "feeding": lambda: Seq2Seq(attention="general", input_feeding=True, **TINY),
+    "feeding, concat": lambda: Seq2Seq(attention="concat", input_feeding=True, decoder_layers=1, **TINY),
+    "feeding, gru, dot": lambda: Seq2Seq(attention="dot", input_feeding=True, cell="gru", decoder_layers=3, **TINY),
+    "feeding, stepwise": lambda: Seq2Seq(attention="scaled_dot", input_feeding=True, decoding="stepwise", **TINY),
     "transformer": lambda: Transformer(**SMALL),
     "transformer, post-norm": lambda: Transformer(norm="post", activation="gelu", tie=["target", "output"], **SMALL),
     "transformer, learned": lambda: Transformer(positions="learned", max_positions=4, **SMALL),
@@ -164,6 +171,18 @@ def test_step_by_step_attention_is_that_of_the_teacher_forced_pass(model, length
             torch.testing.assert_close(state.attention[real], expected, rtol=0, atol=1e-5)
 
 
+def test_attention_is_told_under_autocast(model):
+    if not model.attends:
+        return
+    source, source_length, target_in, _ = sentences(**UNEQUAL)
+    with torch.no_grad(), torch.autocast("cpu", dtype=torch.bfloat16):
+        weights = model.attention_weights(source, source_length, target_in)
+        _, state = model.step(target_in[:, 0], model.start(source, source_length, keep_attention=True))
+    for found in (weights, state.attention):
+        assert found.dtype == torch.float32
+        torch.testing.assert_close(found.sum(-1), torch.ones(found.shape[:-1]), rtol=0, atol=1e-5)
+
+
 def test_hypotheses_of_one_sentence_share_its_source(model):
     source, source_length, target_in, _ = sentences(**UNEQUAL)
     with torch.no_grad():
@@ -219,5 +238,8 @@ def test_a_copy_with_the_same_state_dict_is_the_same_model(model):
 
 def _same_shapes(one, two):
     shapes = [{name: tensor.shape for name, tensor in model.state_dict().items()} for model in (one, two)]
-    options = [(model.attends, getattr(getattr(model, "attention", None), "score", None)) for model in (one, two)]
+    options = [
+        (model.attends, getattr(getattr(model, "attention", None), "score", None), getattr(model, "bridge", None))
+        for model in (one, two)
+    ]
     return shapes[0] == shapes[1] and options[0] == options[1]

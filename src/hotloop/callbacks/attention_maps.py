@@ -81,10 +81,11 @@ class AttentionMaps(pl.Callback):
         chosen = [(i, line) for i, line in enumerate(sources) if line.strip()][: self.sentences]
         with trainer.precision_plugin.forward_context(), torch.no_grad():
             found = attention_of(pl_module, [line for _, line in chosen])
+        model: Any = pl_module.model
         for (sentence, _), (source, target, weights) in zip(chosen, found, strict=True):
-            for name, chosen_weights in self.chosen(weights, pl_module.model.alignment_layer).items():  # type: ignore[union-attr]
+            for name, part in self.chosen(weights, model.alignment_layer).items():
                 show_picture(
-                    draw_map(source, target, chosen_weights, title=f"validation sentence {sentence}{name}"),
+                    draw_map(source, target, part, title=f"validation sentence {sentence}{name}"),
                     tag=f"attention/sentence_{sentence}" + name.replace(", ", "_").replace(" ", "_"),
                     step=trainer.global_step,
                     boards=boards,

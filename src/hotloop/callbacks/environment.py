@@ -15,7 +15,7 @@ import hotloop
 
 FACTS = (
     "versions", "git", "device", "processes", "strategy", "precision", "optimizer", "fused", "parameters",
-    "trainable_parameters", "data", "resumed_from",
+    "trainable_parameters", "slow_paths", "data", "resumed_from",
 )  # fmt: skip
 
 
@@ -30,6 +30,7 @@ def describe(trainer: pl.Trainer, pl_module: pl.LightningModule, *, precision: s
     if not trainer.is_global_zero:
         return {}
     summary = getattr(trainer.datamodule, "summary", None)  # type: ignore[attr-defined]
+    slow_paths = getattr(pl_module, "slow_paths", None)
     optimizer = trainer.optimizers[0] if trainer.optimizers else None
     parameters = list(pl_module.parameters())
     return {
@@ -43,6 +44,8 @@ def describe(trainer: pl.Trainer, pl_module: pl.LightningModule, *, precision: s
         "fused": None if optimizer is None else bool(optimizer.defaults.get("fused")),
         "parameters": sum(p.numel() for p in parameters),
         "trainable_parameters": sum(p.numel() for p in parameters if p.requires_grad),
+        # Of training alone: an evaluation always takes the quick way.
+        "slow_paths": slow_paths() if optimizer is not None and callable(slow_paths) else {},
         "data": summary() if callable(summary) else {},
         "resumed_from": None if trainer.ckpt_path is None else str(trainer.ckpt_path),
     }

@@ -213,11 +213,15 @@ class TrainingReport(pl.Callback):
         if self.table and trainer.is_global_zero and self.epochs:
             Console().print(epoch_table(self.epochs))
 
+    def renew(self, trainer: pl.Trainer) -> None:
+        """Write again what the metrics and the best checkpoint are, where they changed after training."""
+        self.metrics.update(measured(trainer, "val/", "test/"))
+        self._write(trainer)
+
     def on_test_end(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
         self._facts = self._facts or environment.describe(trainer, pl_module, precision=self.precision)
-        self.metrics.update(measured(trainer, "val/", "test/"))
         self.status = "finished"
-        self._write(trainer)
+        self.renew(trainer)
 
     def on_exception(self, trainer: pl.Trainer, pl_module: pl.LightningModule, exception: BaseException) -> None:
         self._leave_fetching(trainer)

@@ -58,13 +58,14 @@ def sample_rows(
         datamodule: has `texts(split)`.
         count: rows; fewer if the split has fewer.
         split: valid or test.
-        search_options: passed on to `translate_lines`; greedy by default.
+        search_options: of `hotloop.decoding.SearchOptions`; greedy by default.
     """
+    from hotloop.decoding import SearchOptions
     from hotloop.decoding.lines import translate_lines
 
     sources, references = (lines[:count] for lines in datamodule.texts(split))
     found = translate_lines(
-        task.model, task.source_tokenizer, task.target_tokenizer, sources, **({"beam_size": 1} | search_options)
+        task.model, task.source_tokenizer, task.target_tokenizer, sources, SearchOptions(**search_options)
     )
     return [
         (source, translations[0].text, reference)

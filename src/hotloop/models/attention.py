@@ -1,7 +1,7 @@
 """Luong's global attention over all target steps in one call (Luong, Pham and Manning 2015, section 3.1).
 
-The decoder state h_t depends on earlier words and states only, never on an attention result (there is no input
-feeding), so with teacher forcing the queries of all steps are known at once and nothing here needs a loop over time.
+Without input feeding the decoder state h_t depends on earlier words and states only, never on an attention result,
+so with teacher forcing the queries of all steps are known at once and nothing here needs a loop over time.
 """
 
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 from torch.utils.checkpoint import checkpoint
 
-Score = Literal["dot", "scaled_dot", "general", "concat"]
+Score = Literal["dot", "scaled_dot", "general", "concat", "mlp"]
 SCORES: tuple[str, ...] = get_args(Score)
 
 # "concat" makes a (B, T, S, H) tensor; beyond this many numbers (64 MiB in float32) T is cut into pieces.
@@ -42,19 +42,22 @@ class LuongAttention(nn.Module):
     scaled_dot h_t . h_s / sqrt(H)              no parameters
     general    h_t . W h_s / sqrt(H)            W (H, H)
     concat     v . tanh(W_q h_t + W_k h_s)      W_q, W_k (H, H), v (H)
+    mlp        another name of concat
     ========== ================================ =============================
 
     The paper has no root under "general"; with it W stands for another matrix and the functions are the same, but
     Adam's steps, which are of one size for every weight, no longer drive the softmax to 0 and 1 within an epoch.
     "dot" has no weights to absorb a scale: it is the paper's, and learns badly at high learning rates.
-    ("concat" is written v . tanh(W [h_t; h_s]) in the paper: the same with W cut in two.) W and W_k act on the
-    source, hence once a sentence, in :meth:`remember`. Each row needs at least one real position.
+    ("concat" is written v . tanh(W [h_t; h_s]) in the paper: the same with W cut in two. It is the additive score of
+    Bahdanau et al. 2015, section A.1.2, elsewhere known as "mlp".) W and W_k act on the source, hence once a
+    sentence, in :meth:`remember`. Each row needs at least one real position.
     """
 
     def __init__(self, *, hidden: int, score: Score) -> None:
         super().__init__()
         if score not in SCORES:
             raise ValueError(f"attention score {score!r}: choose one of {', '.join(SCORES)}")
+        score = "concat" if score == "mlp" else score
         self.score = score
         self.scale = hidden**-0.5 if score in ("scaled_dot", "general") else 1.0
         if score in ("general", "concat"):
@@ -84,9 +87,9 @@ class LuongAttention(nn.Module):
         if self.score == "concat":
             scores = self._concat_scores(self.query(states), memory.keys)
         else:
-            exact = _at_least_float32(states.dtype)
+            exact = at_least_float32(states.dtype)
             scores = torch.matmul(states.to(exact), memory.keys.to(exact).mT) * self.scale
-        scores = scores.to(_at_least_float32(scores.dtype))
+        scores = scores.to(at_least_float32(scores.dtype))
         if memory.mask is not None:
             scores = scores.masked_fill(~memory.mask[:, None, :], torch.finfo(scores.dtype).min)
         return scores.softmax(-1)
@@ -107,5 +110,6 @@ class LuongAttention(nn.Module):
         return self.energy(torch.tanh(queries[:, :, None] + keys[:, None])).squeeze(-1)
 
 
-def _at_least_float32(dtype: torch.dtype) -> torch.dtype:
+def at_least_float32(dtype: torch.dtype) -> torch.dtype:
+    """The precision of a softmax over numbers of `dtype`."""
     return torch.promote_types(dtype, torch.float32)

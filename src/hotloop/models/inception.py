@@ -7,6 +7,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from hotloop.models.options import check_positive
+
 Downsample = Literal["max", "conv", "none"]
 Head = Literal["gap", "flatten"]
 BRANCHES = ("1×1", "reduced 3×3", "3×3", "reduced double 3×3", "double 3×3", "pool")
@@ -114,8 +116,8 @@ class InceptionRegressor(nn.Module):
         dropout: float = 0.0,
     ) -> None:
         super().__init__()
-        _check_positive(outputs=outputs, channels=channels, height=height, width=width, grid=grid, pool=pool)
-        _check_positive(**{f"stem[{i}]": size for i, size in enumerate(stem)})
+        check_positive(outputs=outputs, channels=channels, height=height, width=width, grid=grid, pool=pool)
+        check_positive(**{f"stem[{i}]": size for i, size in enumerate(stem)})
         for name, value, valid in (("downsample", downsample, get_args(Downsample)), ("head", head, get_args(Head))):
             if value not in valid:
                 raise ValueError(f"{name} = {value!r}: choose one of {', '.join(valid)}")
@@ -185,7 +187,7 @@ def block_widths(block: int | Sequence[int], name: str) -> list[int]:
         return [block, reduced, block, reduced, block, block]
     if not isinstance(block, Sequence) or len(block) != len(BRANCHES):
         raise ValueError(f"{name} = {block!r}: give one whole number, or six for {', '.join(BRANCHES)}")
-    _check_positive(**{f"{name}[{i}]": width for i, width in enumerate(block)})
+    check_positive(**{f"{name}[{i}]": width for i, width in enumerate(block)})
     return list(block)
 
 
@@ -215,9 +217,3 @@ def _check_size(picture: tuple[int, int], last: tuple[int, int], halvings: int, 
             f"pictures of {picture[0]}×{picture[1]} pixels shrink to {last[0]}×{last[1]} (halved {halvings} times), "
             f"but the head needs {needed}: use larger pictures, fewer stem layers, or downsample=none"
         )
-
-
-def _check_positive(**values: int) -> None:
-    for name, value in values.items():
-        if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-            raise ValueError(f"{name} = {value!r}: must be a whole number of at least 1")

@@ -10,6 +10,7 @@ from torch.utils.checkpoint import checkpoint
 
 from hotloop.models.dropout import dropout
 from hotloop.models.options import check_choice, check_positive, check_rates
+from hotloop.models.teacher_forcing import TeacherForcing
 from hotloop.models.transformer_layers import (
     CHOICES,
     Activation,
@@ -72,6 +73,7 @@ class Transformer(nn.Module):
     - dropouts: ``embedding_dropout``, ``dropout`` (of each part, before it is added), ``attention_dropout`` (of
       weights; slow on a CPU, which has no fused kernel for it), ``activation_dropout`` (inside the feed-forward part).
     - ``activation_checkpointing``: a layer's inner results are computed again in the backward pass instead of kept.
+    - ``teacher_forcing``: share of reference words that the decoder is fed in training, see `TeacherForcing`.
     - ``alignment_layer``: the decoder layer whose attention is told to a search; None = the last but one (Garg et al.
       2019, section 3), or the only one.
 
@@ -140,6 +142,7 @@ class Transformer(nn.Module):
         self.source_vocabulary, self.target_vocabulary = source_vocabulary, target_vocabulary
         self.hidden, self.positions, self.alignment_layer = hidden, positions, alignment_layer
         self.embedding_dropout, self.activation_checkpointing = embedding_dropout, activation_checkpointing
+        self.teacher_forcing = TeacherForcing.from_option(teacher_forcing)
 
         self.source_embedding = nn.Embedding(source_vocabulary, hidden, padding_idx=PAD)
         self.target_embedding = nn.Embedding(target_vocabulary, hidden, padding_idx=PAD)
@@ -212,10 +215,7 @@ class Transformer(nn.Module):
     def _encode(self, source: Tensor, source_length: Tensor) -> tuple[Tensor, Tensor | None]:
         """Source (B, S) to its states (B, S, H) and their mask (B, 1, 1, S); None where all rows are full."""
         x, angles = self._embed(source, "source")
-        mask = None
-        if not bool((source_length == source.shape[1]).all()):  # lengths on the CPU: nothing waits for the device
-            places = torch.arange(source.shape[1], device=source.device)
-            mask = (places < source_length.to(source.device, non_blocking=True)[:, None])[:, None, None]
+        mask = source_mask(source, source_length)
         for layer in self.encoder:
             x = self._run(layer, x, mask, angles)
         return self.encoder_norm(x), mask
@@ -251,6 +251,15 @@ class Transformer(nn.Module):
         for embedding in (self.source_embedding, self.target_embedding):
             embedding.weight[PAD] = 0.0
         nn.init.xavier_uniform_(self.projection.weight)
+
+
+@torch.compiler.disable  # which of the two it is, no compiler can know
+def source_mask(source: Tensor, source_length: Tensor) -> Tensor | None:
+    """(B, 1, 1, S) bool, True = real token; None where all rows of source (B, S) are full: kernels like that best."""
+    if bool((source_length == source.shape[1]).all()):  # lengths lie on the CPU: nothing waits for the device
+        return None
+    places = torch.arange(source.shape[1], device=source.device)
+    return (places < source_length.to(source.device, non_blocking=True)[:, None])[:, None, None]
 
 
 def _rows_of(layer: KeysValues, rows: Tensor) -> KeysValues:

@@ -97,7 +97,7 @@ def plain_attention(
 def attention_weights(query: Tensor, key: Tensor, mask: Tensor | None) -> Tensor:
     """Softmax of queries (B, A, T, d) over keys (B, A, S, d), float32 at least: (B, A, T, S), 0 where mask is False."""
     exact = torch.promote_types(query.dtype, torch.float32)
-    scores = query.to(exact) @ key.to(exact).mT / math.sqrt(query.shape[-1])
+    scores = (query.to(exact) @ key.to(exact).mT).to(exact) / math.sqrt(query.shape[-1])  # autocast rounds products
     if mask is not None:
         scores = scores.masked_fill(~mask, torch.finfo(exact).min)
     return scores.softmax(-1)

@@ -1,17 +1,21 @@
 """Translation: one task for every model that follows the Translator protocol."""
 
 import math
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass
 from typing import Any, ClassVar
 
 import torch
 from torch import Tensor
-from torch.utils.checkpoint import checkpoint
 
-from hotloop.decoding import check_options, search
+from hotloop.decoding import Hypothesis, SearchOptions, search
+from hotloop.decoding.lines import texts_of
 from hotloop.metrics.translation import score_translations
+from hotloop.models.teacher_forcing import TeacherForcing
+from hotloop.tasks.chunked_loss import chunked_losses
 from hotloop.tasks.losses import smoothed_cross_entropy
+from hotloop.tasks.pretrained import Pretrained
+from hotloop.tasks.scheduled_sampling import PATHS, Path, decoder_inputs, slow_paths
 from hotloop.tasks.task import StepResult as StepResult
 from hotloop.tasks.task import Task
 
@@ -22,11 +26,11 @@ class SentenceResult:
 
     loss_sum: float
     tokens: int
-    hypothesis: list[int] | None
+    hypothesis: Hypothesis | None
 
 
 def token_losses(
-    model: Any, batch: Any, *, label_smoothing: float = 0.0, chunk: int = 0
+    model: Any, batch: Any, *, label_smoothing: float = 0.0, chunk: int = 0, target_in: Tensor | None = None
 ) -> tuple[Tensor, Tensor, Tensor]:
     """Losses of the real target tokens; padding is dropped before the projection onto the vocabulary.
 
@@ -35,14 +39,16 @@ def token_losses(
         batch: a `Batch` of B pairs with N real target tokens in all (EOS counted, BOS not).
         label_smoothing: share of the target distribution spread evenly over the vocabulary
             (Szegedy et al. 2016, §7). The plain losses are returned beside the smoothed ones.
-        chunk: project that many tokens at a time (0 = all at once): the logits of one chunk are in memory
-            instead of all, for a second projection in the backward pass.
+        chunk: project that many tokens at a time (0 = all at once), so that the logits of one chunk are in memory
+            instead of all. The losses may then be summed and scaled, not weighted one by one: see `chunked_losses`.
+        target_in: (B, T), what the decoder is fed; None = the reference.
 
     Returns:
         losses to train on (N,), plain negative log-likelihoods (N,), both float32, and the row of each token
         (N,) on the CPU.
     """
-    target_in, labels = batch.target[:, :-1], batch.target[:, 1:]
+    labels = batch.target[:, 1:]
+    target_in = batch.target[:, :-1] if target_in is None else target_in
     hidden = model(batch.source, batch.source_length, target_in, batch.target_length - 1)
     # The places of the real tokens come from the lengths, which lie on the CPU: a mask would have to be
     # counted on the device while the host waits.
@@ -52,17 +58,7 @@ def token_losses(
     labels = labels.flatten().index_select(0, places)
     if not chunk:
         return *smoothed_cross_entropy(model.project(hidden), labels, label_smoothing), rows
-
-    def project_and_lose(part: Tensor, wanted: Tensor) -> tuple[Tensor, Tensor]:
-        return smoothed_cross_entropy(model.project(part), wanted, label_smoothing)
-
-    # Each chunk's logits are made again in the backward pass: kept until then, chunks would save nothing.
-    parts = [
-        checkpoint(project_and_lose, part, wanted, use_reentrant=False)
-        for part, wanted in zip(hidden.split(chunk), labels.split(chunk), strict=True)
-    ]
-    smoothed, plain = (torch.cat(part) for part in zip(*parts, strict=True))
-    return smoothed, plain, rows
+    return *chunked_losses(model.project, hidden, labels, chunk=chunk, smoothing=label_smoothing), rows
 
 
 def real_tokens(length: Tensor, width: int) -> tuple[Tensor, Tensor]:
@@ -87,11 +83,13 @@ class TranslationTask(Task):
         target_tokenizer: the same for the target side.
         label_smoothing: see `token_losses`; reported losses are always unsmoothed.
         projection_chunk: see `token_losses`.
-        beam_size: beam of validation and test decoding (1 = greedy).
-        length_penalty: exponent of the length normalisation in beam search.
-        max_length: cap on decoded tokens; None = 2 × source length + 10.
+        beam_size, length_penalty, coverage_penalty, min_length, max_length, no_repeat_ngram, replace_unknown: of
+            validation and test decoding, see `SearchOptions`.
         decode_every: decode at every k-th validation only (0 = never); the test set is always decoded.
         decode_sentences: decode only the first n sentences of the validation set (None = all).
+        scheduled_sampling: how the model's own words are found where its `teacher_forcing` is below 1: ``"two_pass"``
+            or ``"stepwise"``, see `decoder_inputs`. Validation and test always feed the reference.
+        pretrained: options of `Pretrained`: what the embeddings begin as, and whether they are trained.
         optimizer, schedule, saved: see `Task`.
     """
 
@@ -115,17 +113,35 @@ class TranslationTask(Task):
         projection_chunk: int = 0,
         beam_size: int = 1,
         length_penalty: float = 1.0,
+        coverage_penalty: float = 0.0,
+        min_length: int = 0,
         max_length: int | None = None,
+        no_repeat_ngram: int = 0,
+        replace_unknown: bool = False,
         decode_every: int = 1,
         decode_sentences: int | None = None,
+        scheduled_sampling: Path = "two_pass",
+        pretrained: Mapping[str, Any] | None = None,
         optimizer: Callable[..., torch.optim.Optimizer] | None = None,
         schedule: Callable[..., Any] | None = None,
         saved: dict[str, Any] | None = None,
     ) -> None:
         super().__init__(model=model, optimizer=optimizer, schedule=schedule, saved=saved)
+        if scheduled_sampling not in PATHS:
+            raise ValueError(f"scheduled_sampling = {scheduled_sampling!r}: choose one of {', '.join(PATHS)}")
         if not 0 <= label_smoothing < 1:
             raise ValueError(f"label_smoothing must lie in [0, 1), not {label_smoothing}")
-        check_options(beam_size=beam_size, n_best=1, length_penalty=length_penalty, max_length=max_length)
+        self.search = SearchOptions(
+            beam_size=beam_size,
+            length_penalty=length_penalty,
+            coverage_penalty=coverage_penalty,
+            min_length=min_length,
+            max_length=max_length,
+            no_repeat_ngram=no_repeat_ngram,
+            replace_unknown=replace_unknown,
+        )
+        if model is not None:
+            self.search.check_model(model)
         if decode_every < 0 or projection_chunk < 0:
             raise ValueError(
                 f"decode_every ({decode_every}) and projection_chunk ({projection_chunk}) must be at least 0"
@@ -135,18 +151,24 @@ class TranslationTask(Task):
         self.source_tokenizer = source_tokenizer
         self.target_tokenizer = target_tokenizer
         self.label_smoothing = label_smoothing
+        self.teacher_forcing = TeacherForcing.from_option(getattr(model, "teacher_forcing", 1.0))
+        self.scheduled_sampling = scheduled_sampling
         self.projection_chunk = projection_chunk
-        self.search_options: dict[str, Any] = {
-            "beam_size": beam_size,
-            "length_penalty": length_penalty,
-            "max_length": max_length,
-        }
         self.decode_every = decode_every
         self.decode_sentences = decode_sentences
+        self.pretrained = Pretrained(**(pretrained or {}))
+        if self.pretrained.freeze is True:
+            for parameter in self.pretrained.parameters(model):
+                parameter.requires_grad_(False)
         self.signatures: dict[str, str] = {}
         self.hypotheses: list[str] = []
         self.sentences = 0
         self._results: dict[int, SentenceResult] = {}
+
+    @property
+    def search_options(self) -> dict[str, Any]:
+        """All options of the search, by name."""
+        return asdict(self.search)
 
     def result_rows(self) -> list[tuple[str, str]]:
         return list(self.signatures.items())
@@ -155,13 +177,28 @@ class TranslationTask(Task):
 
     def training_losses(self, batch: Any) -> Tensor:
         """The loss of each real target token, (N,), as it is trained on."""
-        return token_losses(self.model, batch, label_smoothing=self.label_smoothing, chunk=self.projection_chunk)[0]
+        return self._training_losses(batch)[0]
 
     def training_step(self, batch: Any, batch_idx: int) -> Tensor:
-        losses, plain, _ = token_losses(
-            self.model, batch, label_smoothing=self.label_smoothing, chunk=self.projection_chunk
-        )
+        losses, plain, _ = self._training_losses(batch)
         return self.finish_step(losses, plain, batch_idx, tokens=len(losses), samples=len(batch))
+
+    def _training_losses(self, batch: Any) -> tuple[Tensor, Tensor, Tensor]:
+        share, chunk = self.teacher_forcing.ratio(self.global_step), self.projection_chunk
+        fed = decoder_inputs(self.model, batch, share=share, path=self.scheduled_sampling, chunk=chunk)
+        return token_losses(self.model, batch, label_smoothing=self.label_smoothing, chunk=chunk, target_in=fed)
+
+    def slow_paths(self) -> dict[str, str]:
+        """See `hotloop.tasks.scheduled_sampling.slow_paths`."""
+        return slow_paths(self.model, self.scheduled_sampling)
+
+    def on_before_optimizer_step(self, optimizer: torch.optim.Optimizer) -> None:
+        # Without a gradient the optimiser leaves a matrix alone, decay included. `requires_grad` would have to change
+        # under way, which neither the optimiser's groups nor DDP's buckets would follow.
+        if self.pretrained.frozen(self.current_epoch):
+            for parameter in self.pretrained.parameters(self.model):
+                parameter.grad = None
+        super().on_before_optimizer_step(optimizer)
 
     # ---- validation and test --------------------------------------------------------------------------
 
@@ -186,7 +223,7 @@ class TranslationTask(Task):
         )
         tokens = (batch.target_length - 1).tolist()
         ids = batch.ids.tolist()
-        hypotheses: list[list[int] | None] = [None] * len(ids)
+        hypotheses: list[Hypothesis | None] = [None] * len(ids)
         # An empty source (EOS only) has the empty translation; the model is not asked.
         wanted = [
             row
@@ -196,13 +233,14 @@ class TranslationTask(Task):
         if decode:
             for row, sample in enumerate(ids):
                 if first is None or sample < first:
-                    hypotheses[row] = []
+                    hypotheses[row] = Hypothesis([], 0.0, 0.0, True)
         if wanted:
             chosen = torch.tensor(wanted)
             length = batch.source_length[chosen]
             source = batch.source[chosen.to(batch.source.device), : int(length.max())]
-            for row, found in zip(wanted, search(self.model, source, length, **self.search_options), strict=True):
-                hypotheses[row] = found[0].tokens
+            found = search(self.model, source, length, self.search, numbers=batch.ids[chosen].cpu())
+            for row, group in zip(wanted, found, strict=True):
+                hypotheses[row] = group[0]
         for sample, loss_sum, count, hypothesis in zip(ids, sums, tokens, hypotheses, strict=True):
             # Keyed by sample: pairs repeated to even out the processes count once.
             self._results[sample] = SentenceResult(loss_sum, count, hypothesis)
@@ -216,9 +254,14 @@ class TranslationTask(Task):
         values = {f"{prefix}/loss": mean, f"{prefix}/perplexity": math.exp(min(mean, 700.0))}
         decoded = {sample: r.hypothesis for sample, r in results.items() if r.hypothesis is not None}
         if decoded:
-            _, references = self.trainer.datamodule.texts(split)  # type: ignore[attr-defined]
+            sources, references = self.trainer.datamodule.texts(split)  # type: ignore[attr-defined]
             order = sorted(decoded)
-            hypotheses = self.target_tokenizer.decode([decoded[sample] for sample in order])
+            hypotheses = texts_of(
+                self.source_tokenizer,
+                self.target_tokenizer,
+                [sources[sample] for sample in order],
+                [decoded[sample] for sample in order],
+            )
             wanted = [references[sample] for sample in order]
             scores = score_translations(hypotheses, wanted)
             values |= {f"{prefix}/bleu": scores.bleu, f"{prefix}/chrf": scores.chrf}
