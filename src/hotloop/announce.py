@@ -17,6 +17,7 @@ from hotloop.callbacks.checkpointing import checkpoints
 from hotloop.callbacks.image_panels import plain_errors
 from hotloop.callbacks.interruption import Interruption
 from hotloop.callbacks.translations import plain_samples, sample_rows
+from hotloop.tasks.scheduled_sampling import slow_paths
 
 log = logging.getLogger(__name__)
 
@@ -91,6 +92,7 @@ def start(
         ("seed", str(settings["seed"])),
         ("folder", str(settings["run_dir"])),
     ]
+    rows += slow_paths(model, settings["task"].get("scheduled_sampling", "two_pass")).items()
     if settings["compile"]:
         rows.append(("compile", "on: the first steps take a minute or two"))
     log.info("start\n%s", table(rows))

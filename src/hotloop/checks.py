@@ -244,7 +244,7 @@ def probe_optimizer(settings: Mapping[str, Any], *, optimizer: Any, schedule: An
     if not all(0 <= float(rate) < float("inf") for rate in rates):
         raise UserError(f"optimizer.lr={rates[0]}: expected a finite number of at least 0")
     try:
-        schedule(built, total_steps=float("inf") if endless else 1000)
+        schedule(built, total_steps=float("inf") if endless else 10**9)
     except (TypeError, ValueError) as error:
         raise UserError(f"scheduler: {error}") from error
 
@@ -264,6 +264,12 @@ def check_resumable(content: Mapping[str, Any], settings: Mapping[str, Any], pat
         raise UserError(f"ckpt_path: {path} holds a {saved['model'].get('class')}, the command asks for a {name}")
     if not content.get("optimizer_states") or "loops" not in content:
         raise UserError(f"ckpt_path: {path} holds weights only: no run can continue from it")
+    averaging = (settings["callbacks"] or {}).get("averaging")
+    if "trained" in content.get("averaging", {}) and not (isinstance(averaging, dict) and averaging.get("ema")):
+        raise UserError(
+            f"ckpt_path: {path} holds averaged weights, and training would go on from the average without "
+            "callbacks.averaging.ema: repeat the override"
+        )
     changed = differences(saved["model"]["options"], settings["model"], "model", ignored=("_target_", "decoding"))
     old_optimizer = saved["config"].get("optimizer")
     if isinstance(old_optimizer, dict):

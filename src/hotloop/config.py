@@ -236,6 +236,7 @@ def _words(hint: Any) -> Iterator[str]:
             "tuple": "a list",
             "dict": "a mapping",
             "Sequence": "a list",
+            "Mapping": "a mapping",
             "Path": "a path",
         }
         name = getattr(plain, "__name__", str(plain))

@@ -19,7 +19,9 @@ from torch import nn
 
 from hotloop import announce, checkpoint
 from hotloop.batch_size import find_batch_size
+from hotloop.callbacks.averaging import weigh_average
 from hotloop.callbacks.interruption import Interrupted
+from hotloop.callbacks.report import TrainingReport
 from hotloop.checks import (
     SHORTHANDS,
     check,
@@ -33,8 +35,10 @@ from hotloop.checks import (
     probe_optimizer,
 )
 from hotloop.config import build, find_target, plain_config
+from hotloop.data.text.vectors import token_vectors
 from hotloop.errors import UserError
-from hotloop.optim import build_optimizer
+from hotloop.optim import ENDING, build_optimizer
+from hotloop.tasks.pretrained import Pretrained, start_from_vectors
 
 log = logging.getLogger(__name__)
 
@@ -68,6 +72,8 @@ def train(config: Any) -> float | None:
     if torch.cuda.is_available():
         torch.set_float32_matmul_precision(settings["matmul_precision"])
 
+    if resume_from is None:
+        pretrained_of(settings).check_files()
     data = build_data(settings)
     data.prepare_data()
     data.setup("fit")
@@ -77,6 +83,8 @@ def train(config: Any) -> float | None:
     facts = model_facts(settings, data.facts)
     model = build(settings["model"], "model", allowed=settings["allow_targets"], **facts)
     task: Any = build_task(settings, data, model)
+    if resume_from is None and pretrained_of(settings).files():
+        start_from_vectors(task, data, token_vectors)
     if settings["compile"]:
         # Sentences differ in length from batch to batch; pictures have one size.
         model.compile(dynamic=True if kind_of(settings, "task") == "text" else None)
@@ -92,6 +100,10 @@ def train(config: Any) -> float | None:
     except Interrupted:
         announce.interrupted(settings, trainer=trainer, overrides=task_overrides())
         raise
+    if weigh_average(trainer, task, data):
+        for callback in trainer.callbacks:  # type: ignore[attr-defined]
+            if isinstance(callback, TrainingReport):
+                callback.renew(trainer)
     best, last = announce.checkpoints(trainer)
     value = getattr(trainer.checkpoint_callback, "best_model_score", None)
     value = trainer.callback_metrics.get(settings["monitor"]) if value is None else value
@@ -212,6 +224,16 @@ def build_task(settings: dict[str, Any], data: Any, model: nn.Module) -> pl.Ligh
     )
 
 
+def pretrained_of(settings: dict[str, Any]) -> Pretrained:
+    """What the embeddings begin as, by options of the task.
+
+    Raises:
+        UserError: options that `Pretrained` refuses.
+    """
+    node = {"_target_": "hotloop.tasks.pretrained.Pretrained", **(settings["task"].get("pretrained") or {})}
+    return build(node, "task.pretrained")
+
+
 def saved_settings(settings: dict[str, Any], *, data: Any, model: nn.Module) -> dict[str, Any]:
     """What a checkpoint says beside the weights; plain data."""
     options = {key: value for key, value in settings["model"].items() if key != "_target_"}
@@ -266,7 +288,7 @@ def say_if_longer(content: dict[str, Any], settings: dict[str, Any]) -> None:
     trainer = content["hotloop"]["config"].get("trainer")
     old = trainer.get("max_epochs") if isinstance(trainer, dict) else None
     new = settings["trainer"]["max_epochs"]
-    if old != new and settings["scheduler"].get("shape") in ("cosine", "linear"):
+    if old != new and settings["scheduler"].get("shape") in ENDING:
         log.info("trainer.max_epochs %s → %s: the learning rate goes on from here on the longer curve", old, new)
 
 
