@@ -98,11 +98,6 @@ class Variant:
         self.seconds.append(clock() - start)
 
 
-def torch_dropout() -> AbstractContextManager[Any]:
-    """The layers with `F.dropout`."""
-    return mock.patch.multiple(transformer_layers, dropout=F.dropout)
-
-
 def fused_attention() -> AbstractContextManager[Any]:
     """The layers with the fused kernel in half precision, too."""
     return mock.patch.multiple(transformer_layers, HALVES=())
@@ -122,7 +117,6 @@ def main() -> None:
     plain = Variant("float32", Small())
     variants = [
         plain,
-        Variant("float32, torch's dropout", Small(), patch=torch_dropout),
         Variant("float32, activation checkpointing", Small(activation_checkpointing=True)),
         Variant("float32, nn.Transformer as often written", AsOftenWritten(), fused=False),
         Variant("bfloat16 (autocast)", Small(), half=True),

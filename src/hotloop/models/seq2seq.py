@@ -6,9 +6,9 @@ from typing import Any, Literal, get_args
 
 import torch
 from torch import Tensor, nn
+from torch.nn import functional as F
 
 from hotloop.models.attention import SCORES, LuongAttention, Memory, Score
-from hotloop.models.dropout import dropout
 from hotloop.models.input_feeding import decode_with_feeding
 from hotloop.models.options import check_choice, check_positive, check_rates
 from hotloop.models.recurrent import (
@@ -221,7 +221,7 @@ class Seq2Seq(nn.Module):
         carried = []
         for layer, weights in enumerate(self.decoder.all_weights):
             if layer > 0:
-                output = dropout(output, self.decoder_dropout, self.training)
+                output = F.dropout(output, self.decoder_dropout, self.training)
             before = tuple(part[layer] for part in (state.hidden, state.cell) if part)
             carried.append(single_step(weights, output, before))
             output = carried[-1][0]
@@ -255,7 +255,7 @@ class Seq2Seq(nn.Module):
 
     def _encode(self, source: Tensor, source_length: Tensor) -> tuple[Carried, Memory | None]:
         """Source (B, S) to the decoder's first state, each (decoder layers, B, H), and the attention memory."""
-        embedded = dropout(self.source_embedding(source), self.encoder_embedding_dropout, self.training)
+        embedded = F.dropout(self.source_embedding(source), self.encoder_embedding_dropout, self.training)
         output, last, mask = run_encoder(self.encoder, embedded, source_length)
         first = self._cross_bridge(last)
         return first, self.attention.remember(self.memory(output), mask) if self.attends else None
@@ -271,13 +271,13 @@ class Seq2Seq(nn.Module):
         return tuple(join_directions(each, states, self.directions) for each, states in zip(maps, last, strict=True))
 
     def _embed_target(self, tokens: Tensor) -> Tensor:
-        return dropout(self.target_embedding(tokens), self.decoder_embedding_dropout, self.training)
+        return F.dropout(self.target_embedding(tokens), self.decoder_embedding_dropout, self.training)
 
     def _attend(self, output: Tensor, memory: Memory | None) -> Tensor:
         """Decoder outputs (B, T, H) to what is projected (B, T, H)."""
         if memory is not None:
             output = torch.tanh(self.combine(torch.cat((self.attention(output, memory), output), dim=-1)))
-        return dropout(output, self.decoder_dropout, self.training)
+        return F.dropout(output, self.decoder_dropout, self.training)
 
     def _decode_stepwise(self, target_in: Tensor, state: Carried, memory: Memory | None) -> Tensor:
         """The decoder as it is usually first written: embed, one recurrent step and attend, word after word."""

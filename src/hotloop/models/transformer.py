@@ -6,9 +6,9 @@ from typing import Any, Literal, get_args
 
 import torch
 from torch import Tensor, nn
+from torch.nn import functional as F
 from torch.utils.checkpoint import checkpoint
 
-from hotloop.models.dropout import dropout
 from hotloop.models.options import check_choice, check_positive, check_rates
 from hotloop.models.teacher_forcing import TeacherForcing
 from hotloop.models.transformer_layers import (
@@ -232,7 +232,7 @@ class Transformer(nn.Module):
             x = x + torch.cat(self.table(first, count, tokens.device), dim=-1).to(x.dtype)
         else:
             angles = self.table(first, count, tokens.device)
-        return dropout(x, self.embedding_dropout, self.training), angles
+        return F.dropout(x, self.embedding_dropout, self.training), angles
 
     def _run(self, layer: nn.Module, *inputs: Tensor | Angles | None) -> Tensor:
         if self.activation_checkpointing and self.training and torch.is_grad_enabled():

@@ -7,8 +7,6 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from hotloop.models.dropout import dropout
-
 Norm = Literal["pre", "post"]
 Positions = Literal["sinusoidal", "learned", "rotary"]
 Activation = Literal["relu", "gelu", "swiglu"]
@@ -91,7 +89,7 @@ def plain_attention(
         scores = scores.masked_fill(ahead, -torch.inf)
     if mask is not None:
         scores = scores.masked_fill(~mask, -torch.inf)  # no row is without a real position
-    return dropout(scores.softmax(-1), rate, rate > 0).to(value.dtype) @ value
+    return F.dropout(scores.softmax(-1), rate, rate > 0).to(value.dtype) @ value
 
 
 def attention_weights(query: Tensor, key: Tensor, mask: Tensor | None) -> Tensor:
@@ -119,7 +117,7 @@ class FeedForward(nn.Module):
             x = F.silu(gate) * x
         else:
             x = F.relu(x) if self.activation == "relu" else F.gelu(x)
-        return self.down(dropout(x, self.dropout, self.training))
+        return self.down(F.dropout(x, self.dropout, self.training))
 
 
 Angles = tuple[Tensor, Tensor]  # cosines and sines (T, d / 2)
@@ -181,7 +179,7 @@ class EncoderLayer(nn.Module):
         return self.feed_forward_norm(x + self._drop(self.feed_forward(x)))
 
     def _drop(self, x: Tensor) -> Tensor:
-        return dropout(x, self.dropout, self.training)
+        return F.dropout(x, self.dropout, self.training)
 
 
 class DecoderLayer(EncoderLayer):
