@@ -37,6 +37,16 @@ TINY = (
 )
 
 
+TINY_TRANSFORMER = (
+    "model.hidden=16",
+    "model.heads=2",
+    "model.feed_forward=24",
+    "model.encoder_layers=2",
+    "model.decoder_layers=2",
+    *(option for option in TINY if not option.startswith("model.")),
+)
+
+
 TINY_IMAGES = (
     "model.stem=[4]",
     "model.blocks=[4]",

@@ -3,9 +3,10 @@
 import csv
 
 import pytest
+import yaml
 
 from hotloop.errors import UserError
-from tests.conftest import ROOT, TINY, compose_config, made_pairs, write_bitext
+from tests.conftest import ROOT, TINY, TINY_TRANSFORMER, compose_config, made_pairs, write_bitext
 
 
 def test_a_run_leaves_report_checkpoints_and_the_value_that_was_monitored(train_tiny):
@@ -57,6 +58,42 @@ def test_each_option_trains(train_tiny, overrides):
     run = train_tiny(*overrides, "trainer.limit_train_batches=5")
     assert run.report["status"] == "finished"
     assert run.losses[0] == pytest.approx(3.8, abs=1.5)
+
+
+SHARED = ("data.tokenizer.kind=bpe", "data.tokenizer.shared=true", "data.tokenizer.vocabulary_size=120")
+
+
+@pytest.mark.parametrize(
+    "overrides",
+    [
+        (),
+        ("precision=bf16-mixed", "model.norm=post", "scheduler=inverse_sqrt"),
+        ("precision=bf16-true", "model.positions=rotary", "model.activation=swiglu"),
+        ("model.positions=learned", "model.max_positions=6", "model.attention_dropout=0.1"),
+        ("model.tie=[source,target,output]", *SHARED, "task.projection_chunk=7"),
+        ("model.activation_checkpointing=true", "trainer.accumulate_grad_batches=2"),
+        ("model.teacher_forcing=0.5", "task.scheduled_sampling=stepwise", "scheduler=one_cycle"),
+        ("callbacks.averaging={_target_:hotloop.callbacks.averaging.Averaging,ema:0.9}", "task.beam_size=3"),
+        ("task.beam_size=2", "task.coverage_penalty=0.2", "task.replace_unknown=true", "task.no_repeat_ngram=3"),
+    ],
+    ids=lambda overrides: " ".join(overrides) or "defaults",
+)
+def test_each_option_of_the_transformer_trains(train_tiny, overrides):
+    run = train_tiny("model=transformer", *overrides, "trainer.limit_train_batches=5", tiny=TINY_TRANSFORMER)
+    assert run.report["status"] == "finished"
+    assert run.losses[0] == pytest.approx(3.8, abs=1.5)
+    assert "val/bleu" in run.report["metrics"]
+
+
+@pytest.mark.parametrize("size", ["tiny", "base", "big"])
+def test_each_size_of_the_transformer_composes_and_fits_its_data(train_tiny, size):
+    message = refused(train_tiny, f"model=transformer_{size}", "model.heads=7", tiny=())
+    assert "heads = 7: hidden must be a multiple of twice the heads" in message
+
+
+def test_a_tied_source_without_a_common_vocabulary_is_told_before_data_is_read(train_tiny, tmp_path):
+    message = refused(train_tiny, "model=transformer", "model.tie=[source,target]", tiny=(), data=tmp_path / "nowhere")
+    assert "data.tokenizer.shared=true" in message
 
 
 def refused(train_tiny, *overrides: str, **options) -> str:
@@ -224,10 +261,15 @@ def test_every_experiment_trains_on_small_data(train_tiny, tmp_path, experiment)
     for number, name in enumerate(names):
         pairs = made_pairs(120 if name == "train" else 10, seed=number, longest=24)
         write_bitext(folder, name, [(f"{fr} " * 6, f"{en} " * 6) for fr, en in pairs])
+    defaults = yaml.safe_load((ROOT / "conf" / "experiment" / f"{experiment}.yaml").read_text(encoding="utf-8"))[
+        "defaults"
+    ]
+    (model,) = (entry["override /model"] for entry in defaults if "override /model" in entry)
     run = train_tiny(
         f"experiment={experiment}",
+        f"model={model}",  # the fixture's own choice would win
         "model.hidden=8",
-        "model.embedding=8",
+        "model.heads=2" if model == "transformer" else "model.embedding=8",
         "data.filters.max_length=500",
         "trainer.max_epochs=1",
         "trainer.limit_train_batches=2",
