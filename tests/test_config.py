@@ -117,3 +117,26 @@ def test_a_value_that_the_target_refuses_is_told_with_the_key():
 def test_targets_inside_lists_and_dicts_are_checked_too():
     with pytest.raises(UserError, match=r"callbacks\.a\[0\]\._target_"):
         check_tree({"a": [{"_target_": "os.system"}]}, "callbacks")
+
+
+@pytest.mark.parametrize(
+    ("hint", "value", "told"),
+    [
+        (
+            Sequence[Literal["source", "target", "output"]],
+            ["target", "outputs"],
+            r"expected a list of source, target or output; 'outputs' does not fit; did you mean output\?",
+        ),
+        (list[int], [1, "b"], r"expected a list of whole numbers; 'b' does not fit$"),
+        (Literal["mean", "all"] | Sequence[int], [0, 1.5], r"mean, all or a list of whole numbers; 1\.5 does not fit$"),
+        (Literal["mean", "all"] | Sequence[int], "men", r"expected mean, all or a list of whole numbers$"),
+        (list[dict[str, int]], 3, r"expected a list$"),
+    ],
+)
+def test_a_list_is_told_by_what_is_to_be_in_it(hint, value, told):
+    class Model:
+        def __init__(self, *, tie: Any) -> None: ...
+
+    Model.__init__.__annotations__["tie"] = hint
+    with pytest.raises(UserError, match=told):
+        check_options(Model, {"tie": value}, "model")

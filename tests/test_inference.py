@@ -119,6 +119,8 @@ def predicted(tmp_path, checkpoint, *overrides: str) -> list[str]:
         (("score=nowhere.en",), r"no such file: nowhere\.en"),
         (("score=nowhere.en", "beam_size=3"), "beam_size=3 does nothing here: score=FILE"),
         (("score=nowhere.en", "input='-'"), "score=FILE needs input=FILE"),
+        (("length_penalty=50",), "length_penalty = 50: must be a number from 0 to 5"),
+        (("sample=true", "temperature=1e-9"), "temperature = 1e-09: must be a number from 0.001"),
         (("ckpt_path=[]",), "ckpt_path is empty"),
         (("ckpt_path=[1]",), "expected a file name, or a list"),
     ],
@@ -162,8 +164,21 @@ def test_models_work_together_and_each_changes_the_result(train_tiny, tmp_path, 
     source = f"input={bitext / 'test.fr'}"
     together = predicted(tmp_path, f"['{one.last}','{two.last}']", source, "beam_size=3", "replace_unknown=true")
     assert len(together) == 20 and any(together)
-    with pytest.raises(UserError, match="is there twice"):
+    with pytest.raises(UserError, match=r"is there twice \(.*one/checkpoints/last\.ckpt\)"):
         predicted(tmp_path, f"['{one.last}','{one.last}']", source)
+    (tmp_path / "link.ckpt").symlink_to(one.last)
+    for other in (tmp_path / "two" / ".." / "one" / "checkpoints" / "last.ckpt", tmp_path / "link.ckpt"):
+        with pytest.raises(UserError, match=rf"is there twice \({one.last} and {other}\)"):
+            predicted(tmp_path, f"['{one.last}','{other}']", source)
+
+
+def test_the_member_of_an_ensemble_that_cannot_do_what_is_asked_is_named(train_tiny, tmp_path, bitext):
+    attends = train_tiny("trainer.limit_train_batches=1", folder="attends")
+    does_not = train_tiny("trainer.limit_train_batches=1", "model=seq2seq", folder="does_not")
+    for pair in ((attends, does_not), (does_not, attends)):
+        paths = ",".join(f"'{run.last}'" for run in pair)
+        with pytest.raises(UserError, match=rf"^{does_not.last}: replace_unknown = True needs a model with attention"):
+            predicted(tmp_path, f"[{paths}]", f"input={bitext / 'test.fr'}", "replace_unknown=true")
 
 
 def test_models_of_other_vocabularies_do_not_work_together(train_tiny, tmp_path, bitext):
@@ -184,6 +199,64 @@ def test_draws_and_unknown_words_at_the_door(train_tiny, tmp_path):
     assert [row[0] for row in rows] == ["1", "1", "2", "2", "3"]
     assert [row.split("\t") for row in predicted(tmp_path, run.last, *draw, "batch_size=1")] == rows
     assert [row.split("\t") for row in predicted(tmp_path, run.last, *draw, "seed=1")] != rows
+
+
+def test_the_score_of_an_n_best_row_is_the_log_probability_over_the_length_penalty(train_tiny, tmp_path):
+    run = train_tiny("trainer.limit_train_batches=2")
+    (tmp_path / "in.fr").write_text("mot1 mot2\n\n", encoding="utf-8")
+    for how in (("beam_size=2",), ("sample=true", "temperature=0.5", "top_k=5")):
+        options = (f"input={tmp_path / 'in.fr'}", "n_best=2", "max_length=8", *how)
+        plain, divided = (
+            [row.split("\t") for row in predicted(tmp_path, run.last, *options, f"length_penalty={alpha}")]
+            for alpha in (0, 1)
+        )
+        assert plain[-1] == divided[-1] == ["2", "0.0000", ""]
+        scored = {row[2]: float(row[1]) for row in plain[:-1]}
+        for _, score, text in divided[:-1]:
+            if text in scored:
+                length = min(len(text.split()) + 1, 8)
+                assert float(score) == pytest.approx(scored[text] / ((5 + length) / 6), abs=1e-3)
+        if how[0] == "sample=true":
+            assert {row[2] for row in divided} == {row[2] for row in plain}
+
+
+def test_the_folder_of_the_output_is_made(train_tiny, tmp_path):
+    run = train_tiny("trainer.limit_train_batches=1")
+    (tmp_path / "in.fr").write_text("mot1\n", encoding="utf-8")
+    output, blocked = tmp_path / "new" / "folder" / "out.en", tmp_path / "in.fr" / "out.en"
+    predict(
+        compose_config(
+            f"ckpt_path={run.last}", f"input={tmp_path / 'in.fr'}", f"output={output}", config_name="predict"
+        )
+    )
+    assert len(output.read_text().splitlines()) == 1
+    options = (f"ckpt_path={run.last}", f"input={tmp_path / 'in.fr'}", f"output={blocked}")
+    with pytest.raises(UserError, match=f"output: cannot write {blocked}"):
+        predict(compose_config(*options, config_name="predict"))
+
+
+def test_a_folder_is_answered_with_the_file_in_it_to_use(train_tiny, tmp_path):
+    run = train_tiny("trainer.limit_train_batches=1")
+    checkpoints = run.last.parent
+    for name in ("recent0000050.ckpt", "averaged.ckpt", "zz.ckpt"):
+        (checkpoints / name).write_bytes(b"")
+    best = next(checkpoints.glob("epoch*.ckpt"))
+    for folder in (checkpoints, run.folder):
+        with pytest.raises(UserError, match=f"is a folder, not a checkpoint file; it holds {best}$"):
+            load_translation(folder)
+    best.unlink()
+    with pytest.raises(UserError, match=f"it holds {run.last}$"):
+        load_translation(checkpoints)
+
+
+@pytest.mark.parametrize("precision", ["bf16-true", "16-true", "64-true"])
+def test_runs_and_evaluations_in_one_precision_throughout(train_tiny, tmp_path, precision):
+    options = ("task.beam_size=2", "task.coverage_penalty=0.2", "task.no_repeat_ngram=3", "task.max_length=8")
+    run = train_tiny(f"precision={precision}", "trainer.limit_train_batches=3", "test=true", *options)
+    assert math.isfinite(run.report["metrics"]["test/bleu"])
+    ways: tuple[tuple[str, ...], ...] = ((), ("beam_size=1",), ("sample=true", "top_k=5"))
+    for way in ways:
+        assert math.isfinite(evaluated(tmp_path, run.last, f"precision={precision}", *way)["bleu"])
 
 
 def test_validation_replaces_unknown_words_by_source_words(train_tiny, tmp_path):

@@ -102,21 +102,27 @@ def test_a_wrong_schedule_is_refused(options, message):
         build_schedule(optimizer, **{"total_steps": 10, **options})
 
 
-@pytest.mark.parametrize(("steps", "warmup"), [(20, 6), (20, 0.3), (7, 2)])
+@pytest.mark.parametrize(("steps", "warmup"), [(20, 6), (20, 0.3), (7, 2), (17, 0.3), (3, 0.5)])
 def test_one_cycle_is_the_curve_of_pytorch(steps, warmup):
-    """Ours has its peak after the warm-up and its end after the last step, so PyTorch's is one step longer."""
-    whole = warmup if warmup >= 1 else round(warmup * steps)
     optimizer = torch.optim.SGD([nn.Parameter(torch.zeros(1))], lr=0.1)
+    share = warmup if warmup < 1 else warmup / steps
     theirs = torch.optim.lr_scheduler.OneCycleLR(
-        optimizer, max_lr=0.1, total_steps=steps + 1, pct_start=(whole + 1) / (steps + 1), cycle_momentum=False
+        optimizer, max_lr=0.1, total_steps=steps, pct_start=share, cycle_momentum=False
     )
     expected = [optimizer.param_groups[0]["lr"]]
-    for _ in range(steps):
+    for _ in range(steps - 1):
         optimizer.step()
         theirs.step()
         expected.append(optimizer.param_groups[0]["lr"])
     minimum = 0.1 / 25 / 1e4  # where PyTorch's ends
-    assert factors("one_cycle", steps=steps, warmup_steps=warmup, minimum=minimum) == pytest.approx(expected, rel=1e-9)
+    found = factors("one_cycle", steps=steps, warmup_steps=warmup, minimum=minimum)
+    assert found[:steps] == pytest.approx(expected, rel=1e-9)
+    assert found[steps - 1] == found[steps] == pytest.approx(minimum)  # the last step is taken at the minimum
+
+
+@pytest.mark.parametrize(("steps", "warmup"), [(1, 0), (1, 0.3), (1, 1), (2, 1), (4, 4)])
+def test_one_cycle_of_few_steps_has_a_peak(steps, warmup):
+    assert max(factors("one_cycle", steps=steps, warmup_steps=warmup)[:steps]) == pytest.approx(0.1)
 
 
 def test_one_cycle_without_warm_up_begins_at_the_peak():
@@ -135,3 +141,37 @@ def test_a_warm_up_longer_than_the_run_is_told(caplog: pytest.LogCaptureFixture)
         optimizer = torch.optim.SGD([torch.zeros(1, requires_grad=True)], lr=0.1)
         build_schedule(optimizer, total_steps=100, shape="inverse_sqrt", warmup_steps=warmup)
         assert ("warmup_steps=100, but the run has 100 steps" in caplog.text) is told
+
+
+def after_a_late_start(*, fused: bool, **options) -> list[torch.Tensor]:
+    """Weights after five steps, of which the first two give the first layer no gradient."""
+    torch.manual_seed(0)
+    module = nn.Sequential(nn.Linear(3, 4), nn.Linear(4, 2))
+    optimizer = build_optimizer(module, optimizer=torch.optim.SGD, lr=0.1, momentum=0.9, fused=fused, **options)
+
+    def closure(step: int) -> torch.Tensor:  # as Lightning does: the gradients are made within the step
+        optimizer.zero_grad()
+        loss = module(torch.ones(2, 3)).square().sum()
+        loss.backward()
+        if step < 2:
+            module[0].weight.grad = module[0].bias.grad = None
+        return loss
+
+    for step in range(5):
+        optimizer.step(lambda step=step: closure(step))
+    return [p.detach() for p in module.parameters()]
+
+
+@pytest.mark.parametrize("options", [{}, {"nesterov": True}, {"weight_decay": 0.1}])
+def test_fused_sgd_takes_a_parameter_whose_first_gradient_comes_late(options):
+    torch.testing.assert_close(after_a_late_start(fused=True, **options), after_a_late_start(fused=False, **options))
+
+
+def test_a_run_of_one_step_is_told_in_the_singular_and_a_share_of_it_not_at_all(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    optimizer = torch.optim.SGD([torch.zeros(1, requires_grad=True)], lr=0.1)
+    build_schedule(optimizer, total_steps=1, warmup_steps=0.05)
+    assert not caplog.text
+    build_schedule(optimizer, total_steps=1, warmup_steps=4)
+    assert "the run has 1 step:" in caplog.text

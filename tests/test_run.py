@@ -293,3 +293,15 @@ def test_every_option_of_every_group_composes(group):
 def test_experiments_and_debug_options_outrank_the_defaults():
     assert compose_config("debug=overfit", "name=x", "run_dir=x").test is False
     assert compose_config("experiment=europarl_seq2seq").trainer.max_epochs == 15
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "told"), [(2, 4, "longer"), (4, 2, "shorter"), (4, -1, "longer"), (4, 4, None), ("x", None, None)]
+)
+def test_another_number_of_epochs_is_told_as_a_longer_or_shorter_curve(caplog, old, new, told):
+    from hotloop.run import say_if_other_length
+
+    content = {"hotloop": {"config": {"trainer": {"max_epochs": old}}}}
+    with caplog.at_level("INFO"):
+        say_if_other_length(content, {"trainer": {"max_epochs": new}, "scheduler": {"shape": "cosine"}})
+    assert (f"on the {told} curve" in caplog.text) if told else not caplog.text

@@ -134,9 +134,15 @@ def show_samples(task: Any, data: Any, metrics: Mapping[str, float]) -> None:
 
 def interrupted(settings: dict[str, Any], *, trainer: pl.Trainer, overrides: list[str]) -> None:
     """Print how to go on after Ctrl-C."""
-    saved = [c.saved for c in trainer.callbacks if isinstance(c, Interruption) and c.saved]  # type: ignore[attr-defined]
-    if saved and trainer.is_global_zero:
-        log.info("next\n%s", table([("resume", resume_command(settings, overrides, relative(saved[0])))]))
+    stopped = [c for c in trainer.callbacks if isinstance(c, Interruption) and c.saved]  # type: ignore[attr-defined]
+    if not stopped or not trainer.is_global_zero:
+        return
+    if stopped[0].complete:  # only the test is left
+        kind = kind_of(trainer.lightning_module)
+        rows = next_commands(settings, trainer=trainer, kind=kind, overrides=overrides)
+    else:
+        rows = [("resume", resume_command(settings, overrides, relative(str(stopped[0].saved))))]
+    log.info("next\n%s", table(rows))
 
 
 def resume_command(settings: dict[str, Any], overrides: list[str], path: str, *, max_epochs: int | None = None) -> str:

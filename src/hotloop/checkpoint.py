@@ -48,8 +48,8 @@ def read_checkpoint(path: str | Path) -> dict[str, Any]:
         raise UserError("ckpt_path is empty: give a checkpoint file")
     path = Path(path)
     if path.is_dir():
-        found = sorted(path.rglob("*.ckpt"))
-        hint = f"; it holds {found[-1]}" if found else ""
+        found = _most_useful(path)
+        hint = f"; it holds {found}" if found else ""
         raise UserError(f"ckpt_path: {path} is a folder, not a checkpoint file{hint}")
     if not path.is_file():
         near = sorted(p.name for p in path.parent.glob("*.ckpt")) if path.parent.is_dir() else []
@@ -153,6 +153,17 @@ def load_weights(task: nn.Module, content: dict[str, Any], path: str | Path) -> 
     except (RuntimeError, TypeError, AttributeError) as error:
         detail = " ".join(str(error).split())[:300]
         raise UserError(f"{path}: the weights do not fit the model: {detail}") from error
+
+
+def _most_useful(folder: Path) -> Path | None:
+    """Of the checkpoints below a folder a best one, else a newest state, else any; the latest of several."""
+    starts = ("epoch", "last", "interrupted", "averaged")
+
+    def usefulness(path: Path) -> tuple[int, int, str]:
+        place = next((i for i, start in enumerate(starts) if path.name.startswith(start)), len(starts))
+        return -place, path.stat().st_mtime_ns, path.name
+
+    return max((path for path in folder.rglob("*.ckpt") if path.is_file()), key=usefulness, default=None)
 
 
 def find_last(runs: Path) -> Path:

@@ -265,7 +265,9 @@ def check_resumable(content: Mapping[str, Any], settings: Mapping[str, Any], pat
     if not content.get("optimizer_states") or "loops" not in content:
         raise UserError(f"ckpt_path: {path} holds weights only: no run can continue from it")
     averaging = (settings["callbacks"] or {}).get("averaging")
-    if "trained" in content.get("averaging", {}) and not (isinstance(averaging, dict) and averaging.get("ema")):
+    averages = content.get("averaging")
+    moving = isinstance(averages, dict) and "trained" in averages
+    if moving and not (isinstance(averaging, dict) and averaging.get("ema")):
         raise UserError(
             f"ckpt_path: {path} holds averaged weights, and training would go on from the average without "
             "callbacks.averaging.ema: repeat the override"
@@ -279,17 +281,26 @@ def check_resumable(content: Mapping[str, Any], settings: Mapping[str, Any], pat
         raise UserError(
             f"ckpt_path: {path} was trained with other options ({', '.join(changed)}): repeat its overrides"
         )
-    try:
-        progress = content["loops"]["fit_loop"]["epoch_loop.batch_progress"]
-        whole_epoch = bool(progress["is_last_batch"])
-    except (KeyError, TypeError):
-        whole_epoch = False
-    epochs = settings["trainer"]["max_epochs"]
-    if whole_epoch and epochs is not None and 0 <= epochs <= content.get("epoch", -1) + 1:
+    epochs, finished = settings["trainer"]["max_epochs"], finished_epochs(content)
+    if finished is not None and epochs is not None and 0 <= epochs <= finished:
         raise UserError(
-            f"ckpt_path: {path} has already finished {content['epoch'] + 1} epochs and trainer.max_epochs={epochs}: "
-            "nothing is left to do; ask for more epochs"
+            f"ckpt_path: {path} has already finished {finished} epochs and trainer.max_epochs={epochs}: nothing is "
+            f"left to train; test it with evaluate.py ckpt_path={path}, or give trainer.max_epochs={2 * finished} or so"
         )
+
+
+def finished_epochs(content: Mapping[str, Any]) -> int | None:
+    """How many epochs have ended where `content` was saved; None within one, or where the file does not say.
+
+    Not `content["epoch"]` + 1: Lightning raises that number only behind an epoch's last checkpoint, so that a file
+    saved at the end of the training (Ctrl-C in the last validation) holds one more than `last.ckpt` does.
+    """
+    try:
+        loop = content["loops"]["fit_loop"]
+        ended = loop["epoch_loop.batch_progress"]["is_last_batch"]
+        return int(loop["epoch_progress"]["current"]["ready"]) if ended else None
+    except (KeyError, TypeError, ValueError):
+        return None
 
 
 def differences(old: Mapping[str, Any], new: Mapping[str, Any], key: str, *, ignored: Iterable[str]) -> list[str]:

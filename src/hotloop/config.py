@@ -170,7 +170,7 @@ def check_options(
         if isinstance(value, dict) and "_target_" in value:
             continue
         if name in hints and not fits(value, hints[name]):
-            raise UserError(f"{key}.{name}={value!r}: expected {describe(hints[name])}")
+            raise UserError(f"{key}.{name}={value!r}: expected {describe(hints[name])}{_misfit(value, hints[name])}")
 
 
 def fits(value: Any, hint: Any) -> bool:
@@ -219,6 +219,30 @@ def describe(hint: Any) -> str:
     return words[0] if len(words) == 1 else ", ".join(words[:-1]) + " or " + words[-1]
 
 
+def _misfit(value: Any, hint: Any) -> str:
+    """Which entry is wrong in a list that would do but for its entries; with near names, where names are asked for."""
+    if not isinstance(value, list):
+        return ""
+    for part in get_args(hint) if get_origin(hint) in (Union, types.UnionType) else (hint,):
+        if not fits([], part) or not (inner := get_args(part)):
+            continue
+        wrong = next((entry for entry in value if not fits(entry, inner[0])), None)
+        near = nearest(wrong, map(str, get_args(inner[0]))) if isinstance(wrong, str) else ""
+        return f"; {wrong!r} does not fit" + (near if "did you mean" in near else "")
+    return ""
+
+
+PLURALS = {int: "whole numbers", float: "numbers", str: "texts", bool: "true and false"}
+
+
+def _list_words(hint: Any) -> str:
+    """A list in words: "a list of whole numbers", "a list of source, target or output"."""
+    inner = get_args(hint)[:1]
+    if inner and get_origin(inner[0]) is Literal:
+        return f"a list of {describe(inner[0])}"
+    return f"a list of {PLURALS[inner[0]]}" if inner and inner[0] in PLURALS else "a list"
+
+
 def _words(hint: Any) -> Iterator[str]:
     origin = get_origin(hint)
     if origin in (Union, types.UnionType):
@@ -232,10 +256,10 @@ def _words(hint: Any) -> Iterator[str]:
         known = {int: "a whole number", float: "a number", bool: "true or false", str: "a text"}
         plain = origin or hint
         named = {
-            "list": "a list",
+            "list": _list_words(hint),
             "tuple": "a list",
             "dict": "a mapping",
-            "Sequence": "a list",
+            "Sequence": _list_words(hint),
             "Mapping": "a mapping",
             "Path": "a path",
         }

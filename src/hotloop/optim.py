@@ -9,7 +9,7 @@ from typing import Any
 
 import torch
 from torch import nn
-from torch.optim import Optimizer
+from torch.optim import SGD, Optimizer
 from torch.optim.lr_scheduler import LambdaLR
 
 log = logging.getLogger(__name__)
@@ -70,25 +70,45 @@ def build_optimizer(
         if eps < SMALLEST_HALF_EPS:
             log.warning("optimizer.eps raised from %g to %g: it vanishes in float16", eps, SMALLEST_HALF_EPS)
             options["eps"] = SMALLEST_HALF_EPS
-    return optimizer(parameter_groups(module, options.get("weight_decay", 0.0)), **options)
+    built = optimizer(parameter_groups(module, options.get("weight_decay", 0.0)), **options)
+    if isinstance(built, SGD) and options.get("fused") and options.get("momentum"):
+        built.register_step_pre_hook(fill_momentum)
+    return built
+
+
+def fill_momentum(optimizer: Optimizer, *_: Any) -> None:
+    """Give zeros to parameters that have no momentum yet, where others of their group have some.
+
+    The fused SGD fails where a parameter gets its first gradient later than others, as a frozen one does when it
+    thaws. Zeros are the momentum of what never moved; no update is another for them, except that `dampening` holds
+    for the first step, too.
+    """
+    for group in optimizer.param_groups:
+        missing = [p for p in group["params"] if optimizer.state.get(p, {}).get("momentum_buffer") is None]
+        if 0 < len(missing) < len(group["params"]):
+            for parameter in missing:
+                optimizer.state[parameter]["momentum_buffer"] = torch.zeros_like(parameter)
 
 
 # Share of the peak that a one-cycle run begins at (Smith & Topin 2018; PyTorch's div_factor of 25).
 ONE_CYCLE_START = 1 / 25
 
 
-def schedule_factor(step: int, *, shape: str, warmup: int, total: float, floor: float) -> float:
+def schedule_factor(step: int, *, shape: str, warmup: float, total: float, floor: float) -> float:
     """Learning rate at optimiser step `step` (from 0), as a share of the peak.
 
     A linear warm-up over `warmup` steps reaches 1, then the shape takes over: "constant", "linear" and
     "cosine" end at `floor` after `total` steps (Loshchilov & Hutter 2017, eq. 5, one cycle);
-    "inverse_sqrt" decays as √(warmup / step) (Vaswani et al. 2017, §5.3). "one_cycle" warms up by half a cosine
-    instead, from a 25th, and comes down by another to `floor`: the curve of PyTorch's OneCycleLR.
+    "inverse_sqrt" decays as √(warmup / step) (Vaswani et al. 2017, §5.3). "one_cycle" is the curve of PyTorch's
+    OneCycleLR: by half a cosine from a 25th to 1 at the last step of the warm-up, which need not be whole, and by
+    another to `floor` at the last step of the run.
     """
     if shape == "one_cycle":
-        if step < warmup:
-            return _half_cosine(ONE_CYCLE_START, 1.0, step / warmup)
-    elif step < warmup:
+        peak, last = max(0.0, warmup - 1), total - 1
+        if step < peak:
+            return _half_cosine(ONE_CYCLE_START, 1.0, step / peak)
+        return _half_cosine(1.0, floor, min(1.0, (step - peak) / (last - peak)) if last > peak else 0.0)
+    if step < warmup:
         return (step + 1) / warmup
     if shape == "constant":
         return 1.0
@@ -105,7 +125,7 @@ def _half_cosine(start: float, end: float, progress: float) -> float:
 
 
 SHAPES = ("constant", "linear", "cosine", "inverse_sqrt", "one_cycle")
-ENDING = ("linear", "cosine", "one_cycle")  # they reach the minimum at the end of the run
+ENDING = ("linear", "cosine", "one_cycle")  # they come down to the minimum at the end of the run
 
 
 def build_schedule(
@@ -136,13 +156,13 @@ def build_schedule(
     if 0 < warmup_steps < 1:
         if not math.isfinite(total_steps):
             raise ValueError("warmup_steps as a share needs an end: set trainer.max_epochs or trainer.max_steps")
-        warmup = math.ceil(warmup_steps * total_steps)
+        warmup = warmup_steps * total_steps if shape == "one_cycle" else math.ceil(warmup_steps * total_steps)
     elif warmup_steps != int(warmup_steps):
         raise ValueError(f"warmup_steps must be a whole number or a share below 1, not {warmup_steps}")
-    if warmup >= total_steps:
+    if warmup_steps >= 1 and warmup_steps >= total_steps:
         log.warning(
-            "scheduler.warmup_steps=%d, but the run has %d steps: the learning rate never reaches optimizer.lr",
-            warmup, total_steps,
+            "scheduler.warmup_steps=%d, but the run has %d step%s: all of it is warm-up",
+            warmup_steps, total_steps, "" if total_steps == 1 else "s",
         )  # fmt: skip
     if shape in ENDING and not math.isfinite(total_steps):
         raise ValueError(f"shape {shape} needs an end: set trainer.max_epochs or trainer.max_steps")
@@ -153,7 +173,7 @@ def build_schedule(
         partial(
             schedule_factor,
             shape=shape,
-            warmup=int(warmup),
+            warmup=warmup,
             total=total_steps,
             floor=minimum / float(peak) if peak else 0.0,
         )

@@ -38,7 +38,7 @@ from hotloop.config import build, find_target, plain_config
 from hotloop.data.text.vectors import token_vectors
 from hotloop.errors import UserError
 from hotloop.optim import ENDING, build_optimizer
-from hotloop.tasks.pretrained import Pretrained, start_from_vectors
+from hotloop.tasks.pretrained import Pretrained, check_continued, start_from_vectors
 
 log = logging.getLogger(__name__)
 
@@ -66,12 +66,14 @@ def train(config: Any) -> float | None:
         content = checkpoint.read_hotloop_checkpoint(resume_from)
         settings["seed"] = resumed_seed(config, content, settings["seed"])
         check_resumable(content, settings, resume_from)
+        check_continued(content["hotloop"]["task"], settings["task"], resume_from)
         log.info("continuing from %s (epoch %s, step %s)", resume_from, content["epoch"] + 1, content["global_step"])
-        say_if_longer(content, settings)
+        say_if_other_length(content, settings)
     pl.seed_everything(settings["seed"], workers=True, verbose=False)
     if torch.cuda.is_available():
         torch.set_float32_matmul_precision(settings["matmul_precision"])
 
+    callbacks = build_callbacks(settings)  # before the data: their mistakes are told at once
     if resume_from is None:
         pretrained_of(settings).check_files()
     data = build_data(settings)
@@ -88,7 +90,7 @@ def train(config: Any) -> float | None:
     if settings["compile"]:
         # Sentences differ in length from batch to batch; pictures have one size.
         model.compile(dynamic=True if kind_of(settings, "task") == "text" else None)
-    trainer = build_trainer(settings, callbacks=build_callbacks(settings))
+    trainer = build_trainer(settings, callbacks=callbacks)
     if settings["auto_batch_size"]:
         data.batch_size = find_batch_size(task, data, trainer)
         task.saved["config"]["data"]["batch_size"] = data.batch_size
@@ -283,13 +285,15 @@ def build_trainer(settings: dict[str, Any], *, callbacks: list[pl.Callback]) -> 
     return build(node, "trainer", logger=loggers or False, callbacks=callbacks)
 
 
-def say_if_longer(content: dict[str, Any], settings: dict[str, Any]) -> None:
-    """A schedule over more epochs has another learning rate at this step than the one the file ended with."""
+def say_if_other_length(content: dict[str, Any], settings: dict[str, Any]) -> None:
+    """A schedule over more or fewer epochs has another learning rate at this step than the one the file ended with."""
     trainer = content["hotloop"]["config"].get("trainer")
     old = trainer.get("max_epochs") if isinstance(trainer, dict) else None
     new = settings["trainer"]["max_epochs"]
-    if old != new and settings["scheduler"].get("shape") in ENDING:
-        log.info("trainer.max_epochs %s → %s: the learning rate goes on from here on the longer curve", old, new)
+    ends = [epochs if isinstance(epochs, int) and epochs >= 0 else float("inf") for epochs in (old, new)]
+    if ends[0] != ends[1] and settings["scheduler"].get("shape") in ENDING:
+        curve = "longer" if ends[1] > ends[0] else "shorter"
+        log.info("trainer.max_epochs %s → %s: the learning rate goes on from here on the %s curve", old, new, curve)
 
 
 def resumed_seed(config: Any, content: dict[str, Any], drawn: int) -> int:

@@ -12,6 +12,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from hotloop.data.text.batch import Batch
+from hotloop.decoding import SearchOptions
 from hotloop.vocabulary import BOS, EOS, PAD
 
 VOCABULARY = 12
@@ -146,6 +147,7 @@ class Task(pl.LightningModule):
         self.model = Copier()
         self.model.attends = attends
         self.source_tokenizer = self.target_tokenizer = Words()
+        self.search = SearchOptions()
         self.reports_steps = reports_steps
         self.fail_at = fail_at
         self.seen: list[int] = []

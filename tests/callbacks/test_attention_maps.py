@@ -13,6 +13,7 @@ from tensorboard.backend.event_processing.event_accumulator import EventAccumula
 
 from hotloop.callbacks import attention_maps
 from hotloop.callbacks.attention_maps import AttentionMaps, attention_of, draw_map, readable
+from hotloop.decoding import SearchOptions
 from hotloop.errors import UserError
 
 
@@ -90,6 +91,13 @@ def test_training_is_not_disturbed(toy: Any, make_trainer: Any, tmp_path: Path) 
         return task.losses
 
     assert losses([AttentionMaps()]) == losses([])
+
+
+def test_a_map_keeps_to_the_rules_of_the_task(toy: Any) -> None:
+    task = toy.Task().eval()
+    task.search = SearchOptions(max_length=2, beam_size=3)
+    ((_, target, weights),) = attention_of(task, ["un chat noir"])
+    assert target[:2] == ["w6", "w8"] and len(target) == weights.shape[2] == 3
 
 
 def test_rows_are_target_words_and_columns_source_words(toy: Any) -> None:
@@ -208,3 +216,25 @@ def test_layers_and_heads_that_mean_nothing_are_refused(options: Any) -> None:
 def test_impossible_options_are_refused(options: dict[str, int]) -> None:
     with pytest.raises(ValueError, match="at least 1"):
         AttentionMaps(**options)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("asked", [{"heads": [1]}, {"layers": [0, 3]}])
+def test_numbers_that_the_model_lacks_are_told_before_training(
+    toy: Any, make_trainer: Any, asked: dict[str, list[int]]
+) -> None:
+    task = toy.Task()
+    with pytest.raises(UserError, match=r"the model has 1 (heads|layers), 0 is the first"):
+        make_trainer([AttentionMaps(**asked)], num_sanity_val_steps=0).fit(task, datamodule=toy.Data())
+    assert not task.seen
+
+
+def test_the_numbers_are_checked_without_drawing_from_the_generator(toy: Any, make_trainer: Any) -> None:
+    import torch
+
+    task = toy.Task()
+    plain = task.model.attention_weights
+    task.model.attention_weights = lambda *batch: (torch.rand(3), plain(*batch))[1]
+    trainer = make_trainer([])
+    before = torch.get_rng_state()
+    AttentionMaps(heads=[0])._check_numbers(trainer, task)
+    assert torch.equal(torch.get_rng_state(), before)

@@ -12,6 +12,7 @@ from hotloop.callbacks.averaging import Averaging, averaged_tensors, mean_checkp
 from hotloop.callbacks.checkpointing import Checkpoint
 from hotloop.errors import UserError
 from tests.cases.test_e15_resume import LONG, stop_after
+from tests.conftest import TINY
 
 
 class Watch(pl.Callback):
@@ -195,16 +196,29 @@ def test_the_mean_is_tested_if_it_is_better(train_tiny, monkeypatch, better):
 
         def spoilt(paths: list[str]) -> dict[str, Any]:
             content = mean_checkpoint(paths)
+            assert content is not None
             content["state_dict"] = {name: 3 * value for name, value in content["state_dict"].items()}
             return content
 
         monkeypatch.setattr(averaging, "mean_checkpoint", spoilt)
-    options = ("trainer.max_epochs=6", "trainer.limit_train_batches=10", "optimizer.lr=0.03", "test=true")
-    run = train_tiny("callbacks.averaging.last=5", *options)
+    options = ("trainer.max_epochs=6", "trainer.limit_train_batches=10", "optimizer.lr=0.03")
+    watched = tuple(option for option in TINY if option not in ("logger=none", "callbacks=minimal"))
+    run = train_tiny("callbacks.averaging.last=5", *options, tiny=watched)
     assert (Path(run.report["best_checkpoint"]).name == "averaged.ckpt") == better
+    last = run.report["epochs"][-1]["metrics"]["val/loss"]
+    assert run.report["metrics"]["val/loss"] == pytest.approx(run.report["monitor"]["best"] if better else last)
     from hotloop.inference import load_translation
 
     load_translation(run.report["best_checkpoint"])
+    # What is measured besides leaves no mark in curves, samples and maps.
+    from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+
+    boards = [EventAccumulator(str(file)).Reload() for file in run.folder.rglob("events.out.tfevents.*")]
+    found = {tag: [e.step for e in board.Scalars(tag)] for board in boards for tag in board.Tags()["scalars"]}
+    assert found["val/loss"] == [9, 19, 29, 39, 49, 59]
+    texts = [e.step for board in boards if "translations/valid/text_summary" in board.Tags()["tensors"]
+             for e in board.Tensors("translations/valid/text_summary")]  # fmt: skip
+    assert texts == [10, 20, 30, 40, 50, 60]
 
 
 def test_the_states_to_average_are_found_by_a_run_that_continues(train_tiny):
@@ -244,3 +258,71 @@ def test_the_mean_on_two_processes(train_tiny):
 def test_wrong_options_are_refused(options, message):
     with pytest.raises(ValueError, match=message):
         Averaging(**options)
+
+
+def test_damaged_and_lost_states_are_left_out_with_a_warning(train_tiny, caplog):
+    first = train_tiny(*LONG, "trainer.max_epochs=4", "callbacks.averaging.last=4", folder="first")
+    old = sorted((first.folder / "checkpoints").glob("recent*.ckpt"))
+    old[0].write_bytes(old[0].read_bytes()[:1000])
+    old[1].unlink()
+    assert "cannot be read" not in caplog.text
+    options = (*LONG, "trainer.max_epochs=5", "callbacks.averaging.last=5", f"ckpt_path='{first.last}'")
+    second = train_tiny(*options, folder="second")
+    assert "of 4 states to average 2 cannot be read" in caplog.text
+    assert len(checkpoint.read_checkpoint(second.last)["averaging"]["kept"]) == 3
+
+
+def test_a_state_that_is_damaged_while_the_run_goes_on_does_not_spoil_its_end(tmp_path, caplog):
+    paths = [str(tmp_path / f"recent{n}.ckpt") for n in range(4)]
+    for number, path in enumerate(paths):
+        torch.save({"state_dict": {"w": torch.full((2,), float(number)), "n": torch.tensor(number)}}, path)
+    Path(paths[3]).write_bytes(b"PK")
+    torch.save({"state_dict": {"w": torch.zeros(3), "n": torch.tensor(0)}}, paths[0])
+    mean = mean_checkpoint(paths)
+    assert mean is not None
+    assert mean["state_dict"]["w"].tolist() == [1.5, 1.5] and mean["state_dict"]["n"] == 2
+    assert "of 4 states to average 2 cannot be read" in caplog.text
+    assert mean_checkpoint(paths[2:]) is None and mean_checkpoint([]) is None
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        5, [1], {"kept": 5}, {"kept": [5]}, {"updates": "x"}, {"trained": 5}, {"trained": {}, "average": [1]},
+        {"trained": {"model.w": 1}},
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("kind", ["ema=0.9", "last=2"])
+def test_what_a_file_says_of_averages_is_not_trusted(toy: SimpleNamespace, make_trainer, content, kind):
+    name, value = kind.split("=")
+    averaging, task = Averaging(**{name: float(value) if name == "ema" else int(value)}), toy.Task()
+    trainer = make_trainer([averaging])
+    trainer.state.fn = "fit"
+    with pytest.raises(UserError, match=r"averaged weights cannot be read|repeat the override"):
+        averaging.on_load_checkpoint(trainer, task, {"state_dict": task.state_dict(), "averaging": content})
+
+
+def test_averaged_weights_of_another_shape_are_refused(toy: SimpleNamespace, make_trainer):
+    averaging, task = Averaging(ema=0.9), toy.Task()
+    trainer = make_trainer([averaging])
+    trainer.state.fn = "fit"
+    trained = {name: torch.zeros(1) for name, _ in averaged_tensors(task)}
+    with pytest.raises(UserError, match="do not fit the model"):
+        averaging.on_load_checkpoint(
+            trainer, task, {"state_dict": {}, "averaging": {"trained": trained, "average": {}}}
+        )
+
+
+def test_a_checkpoint_whose_averages_are_no_group_is_refused_in_one_line(train_tiny):
+    first = train_tiny(*LONG, "trainer.max_epochs=1", folder="first")
+    content = torch.load(first.last, weights_only=True)
+    content["averaging"] = 5
+    torch.save(content, first.last)
+    with pytest.raises(UserError, match="averaged weights cannot be read"):
+        train_tiny(*LONG, "callbacks.averaging.ema=0.9", f"ckpt_path='{first.last}'", folder="second")
+
+
+def test_both_averages_are_refused_before_anything_is_prepared(train_tiny, tmp_path):
+    with pytest.raises(UserError, match="choose one of the two averages"):
+        train_tiny("callbacks.averaging.ema=0.9", "callbacks.averaging.last=2")
+    assert not (tmp_path / "cache").exists()

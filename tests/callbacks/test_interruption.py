@@ -14,6 +14,7 @@ import torch
 from hotloop.callbacks.interruption import Interrupted, Interruption
 from hotloop.callbacks.random_state import SeedEveryStep
 from hotloop.callbacks.report import TrainingReport
+from hotloop.checks import finished_epochs
 
 
 @pytest.fixture(autouse=True)
@@ -67,7 +68,8 @@ def start(toy: Any, task: pl.LightningModule) -> pl.LightningModule:
 
 @pytest.mark.parametrize("accumulate", [1, 2])
 @pytest.mark.parametrize(
-    ("at", "where"), [(2, "step"), (3, "step"), (6, "step"), (6, "validation"), (17, "step"), (18, "step")]
+    ("at", "where"),
+    [(2, "step"), (3, "step"), (6, "step"), (6, "validation"), (12, "validation"), (17, "step"), (18, "step")],
 )
 def test_a_stopped_and_resumed_run_equals_one_that_went_through(
     toy: Any, make_trainer: Any, tmp_path: Path, at: int, where: str, accumulate: int
@@ -90,6 +92,97 @@ def test_a_stopped_and_resumed_run_equals_one_that_went_through(
     for key in ("epoch", "steps", "samples", "tokens", "train_loss", "val_loss", "learning_rate"):
         expected = [epoch[key] for epoch in whole_report["epochs"]]
         assert [epoch[key] for epoch in resumed_report["epochs"]] == pytest.approx(expected), key
+
+
+@pytest.mark.parametrize("options", [{"max_steps": 18, "max_epochs": -1}, {"limit_train_batches": 4, "max_epochs": 3}])
+def test_a_run_stopped_between_two_epochs_equals_one_that_went_through(
+    toy: Any, make_trainer: Any, tmp_path: Path, options: dict[str, int]
+) -> None:
+    whole = start(toy, toy.Task())
+    make_trainer(callbacks(tmp_path, "whole"), **options).fit(whole, datamodule=toy.Data(batches=6))
+    at = options.get("limit_train_batches", 6)
+    with pytest.raises(Interrupted):
+        make_trainer(callbacks(tmp_path, "first"), **options).fit(
+            start(toy, signalled(toy, at, where="validation")), datamodule=toy.Data(batches=6)
+        )
+    resumed = toy.Task()
+    trainer = make_trainer(callbacks(tmp_path, "second"), **options)
+    trainer.fit(resumed, datamodule=toy.Data(batches=6), ckpt_path=tmp_path / "checkpoints" / "interrupted.ckpt")
+    assert torch.equal(weights(resumed), weights(whole))
+    assert trainer.global_step == 3 * at
+
+
+def test_the_validation_under_way_is_finished_and_no_step_of_the_next_epoch_begun(
+    toy: Any, make_trainer: Any, tmp_path: Path, capfd: Any
+) -> None:
+    seen = 0
+
+    class Counted(type(signalled(toy, 6, where="validation"))):  # type: ignore[misc]
+        def validation_step(self, batch: Any, batch_idx: int) -> None:
+            nonlocal seen
+            seen += not self.trainer.sanity_checking
+            super().validation_step(batch, batch_idx)
+
+    best = pl.callbacks.ModelCheckpoint(tmp_path / "best", monitor="val/loss")
+    with pytest.raises(Interrupted):
+        make_trainer([best, *callbacks(tmp_path, "report")]).fit(Counted(), datamodule=toy.Data(batches=6))
+    saved = torch.load(tmp_path / "checkpoints" / "interrupted.ckpt", weights_only=True)
+    assert (saved["global_step"], seen) == (6, 2)
+    assert Path(best.best_model_path).is_file(), "the epoch's own checkpoint comes first"
+    kept = [state for name, state in saved["callbacks"].items() if name.startswith("ModelCheckpoint")]
+    assert [state["best_model_path"] for state in kept] == [best.best_model_path]
+    assert "stopping after this validation, with a checkpoint" in capfd.readouterr().err
+
+
+def test_a_step_follows_a_validation_within_an_epoch(toy: Any, make_trainer: Any, tmp_path: Path, capfd: Any) -> None:
+    with pytest.raises(Interrupted):
+        make_trainer(callbacks(tmp_path, "report"), val_check_interval=3).fit(
+            signalled(toy, 3, where="validation"), datamodule=toy.Data(batches=6)
+        )
+    assert torch.load(tmp_path / "checkpoints" / "interrupted.ckpt", weights_only=True)["global_step"] == 4
+    assert "stopping after this validation and one more step" in capfd.readouterr().err
+
+
+def test_a_signal_before_a_due_validation_is_told_of_it(
+    toy: Any, make_trainer: Any, tmp_path: Path, capfd: Any
+) -> None:
+    with pytest.raises(Interrupted):
+        make_trainer(callbacks(tmp_path, "report")).fit(signalled(toy, 6), datamodule=toy.Data(batches=6))
+    assert torch.load(tmp_path / "checkpoints" / "interrupted.ckpt", weights_only=True)["global_step"] == 6
+    assert "a validation is due first: stopping after this validation" in capfd.readouterr().err
+
+
+@pytest.mark.parametrize(("at", "complete"), [(6, False), (12, True)])
+def test_only_a_stop_behind_the_last_epoch_is_the_end_of_the_training(
+    toy: Any, make_trainer: Any, tmp_path: Path, caplog: pytest.LogCaptureFixture, at: int, complete: bool
+) -> None:
+    watchers = callbacks(tmp_path, "report")
+    with caplog.at_level(logging.WARNING), pytest.raises(Interrupted):
+        make_trainer(watchers).fit(signalled(toy, at, where="validation"), datamodule=toy.Data(batches=6))
+    assert watchers[-1].complete is complete  # type: ignore[attr-defined]
+    assert ("the last of this training" in caplog.text) is complete
+    assert ("continue with the checkpoint" in caplog.text) is not complete
+
+
+@pytest.mark.parametrize(
+    ("batches", "at", "where", "finished"),
+    [
+        (6, 12, "validation", 2),
+        (6, 12, "step", 2),
+        (1, 2, "validation", 2),
+        (6, 6, "validation", None),
+        (6, 8, "step", None),
+    ],
+)
+def test_the_epochs_a_file_has_finished_are_counted_right(
+    toy: Any, make_trainer: Any, tmp_path: Path, batches: int, at: int, where: str, finished: int | None
+) -> None:
+    with pytest.raises(Interrupted):
+        make_trainer(callbacks(tmp_path, "report")).fit(
+            signalled(toy, at, where=where), datamodule=toy.Data(batches=batches)
+        )
+    saved = torch.load(tmp_path / "checkpoints" / "interrupted.ckpt", weights_only=True)
+    assert finished_epochs(saved) == finished
 
 
 def test_the_step_under_way_is_finished(toy: Any, make_trainer: Any, tmp_path: Path) -> None:

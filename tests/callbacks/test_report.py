@@ -18,6 +18,7 @@ from hotloop.callbacks.accounting import Stopwatch
 from hotloop.callbacks.interruption import Interruption
 from hotloop.callbacks.report import TrainingReport
 from hotloop.callbacks.tables import epoch_table
+from hotloop.errors import UserError
 from tests.callbacks.image_toy import ImageData, RegressionTask
 
 
@@ -598,3 +599,20 @@ def test_the_table_of_many_epochs_shows_the_last(toy: Any, make_trainer: Any, pa
     table = epoch_table([epoch | {"epoch": k} for k in range(50)])
     assert table.row_count == 20
     assert "of 50" in str(table.caption)
+
+
+def test_a_report_that_cannot_be_written_is_one_line(toy: Any, make_trainer: Any, tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    report = TrainingReport(str(tmp_path / "file" / "report.json"), table=False)
+    with pytest.raises(UserError, match=r"cannot write .*report\.json \(run_dir=…\): (Not a directory|File exists)"):
+        make_trainer([report]).fit(toy.Task(), datamodule=toy.Data())
+
+
+def test_a_report_that_cannot_be_written_does_not_hide_what_ended_the_run(
+    toy: Any, make_trainer: Any, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    (tmp_path / "file").touch()
+    report = TrainingReport(str(tmp_path / "file" / "report.json"), table=False)
+    with pytest.raises(RuntimeError, match="disk of dreams"):
+        make_trainer([report]).fit(toy.Task(fail_at=2), datamodule=toy.Data())
+    assert "cannot write" in caplog.text

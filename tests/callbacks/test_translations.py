@@ -14,6 +14,7 @@ from hotloop.callbacks.translations import (
     plain_samples,
     sample_rows,
 )
+from hotloop.decoding import SearchOptions
 
 
 def texts(folder: Path) -> list[tuple[int, str]]:
@@ -58,6 +59,15 @@ def test_rows_are_the_first_pairs_in_order(toy: Any) -> None:
     rows = sample_rows(toy.Task().eval(), toy.Data(), count=2)
     assert [(source, reference) for source, _, reference in rows] == [("un chat | noir", "a black cat"), ("", "")]
     assert rows[1][1] == "", "an empty sentence has an empty translation"
+
+
+def test_the_rules_of_the_task_hold_and_its_beams_do_not(toy: Any) -> None:
+    task = toy.Task().eval()
+    task.search = SearchOptions(max_length=2, beam_size=3, n_best=2, coverage_penalty=0.1)
+    (_, cut, _), *_ = sample_rows(task, toy.Data(), count=1)
+    assert cut == "w6 w8"
+    (_, whole, _), *_ = sample_rows(task, toy.Data(), count=1, max_length=None)
+    assert whole == "w6 w8 w5 w8"
 
 
 def test_fewer_sentences_than_asked_for_are_all_shown(toy: Any) -> None:

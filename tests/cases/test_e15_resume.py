@@ -142,6 +142,32 @@ def test_e15_a_finished_run_says_that_nothing_is_left(train_tiny):
         train_tiny(*LONG, "trainer.max_epochs=1", f"ckpt_path='{first.last}'", folder="second")
 
 
+def test_e15_ctrl_c_in_the_last_validation_says_how_to_go_on(train_tiny, monkeypatch, caplog):
+    from hotloop.tasks.translation import TranslationTask
+
+    original = TranslationTask.validation_step
+
+    def step(self, batch, batch_idx):
+        if not self.trainer.sanity_checking and batch_idx == 0:
+            signal.raise_signal(signal.SIGINT)
+        return original(self, batch, batch_idx)
+
+    whole = train_tiny(*LONG, "scheduler=constant", "trainer.max_epochs=2", folder="whole")
+    with monkeypatch.context() as patch, caplog.at_level("INFO"), pytest.raises(SystemExit):
+        patch.setattr(TranslationTask, "validation_step", step)
+        train_tiny(*LONG, "scheduler=constant", "trainer.max_epochs=1", folder="first")
+    folder = whole.folder.parent / "first" / "checkpoints"
+    told = caplog.records[-1].getMessage()
+    assert "evaluate.py ckpt_path=" in told
+    assert "trainer.max_epochs=2" in told and "interrupted.ckpt" in told
+    interrupted = f"ckpt_path='{folder / 'interrupted.ckpt'}'"
+    with pytest.raises(UserError, match=r"already finished 1 epochs .* evaluate\.py .* trainer\.max_epochs=2"):
+        train_tiny(*LONG, "scheduler=constant", "trainer.max_epochs=1", interrupted, folder="again")
+    second = train_tiny(*LONG, "scheduler=constant", "trainer.max_epochs=2", interrupted, folder="second")
+    assert_same_weights(whole.last, second.last)
+    assert [e["epoch"] for e in second.report["epochs"]] == [0, 1]
+
+
 def test_e15_weights_alone_cannot_be_continued(train_tiny):
     first = train_tiny(*LONG, "trainer.max_epochs=1", "callbacks.last.save_weights_only=true", folder="first")
     with pytest.raises(UserError, match="holds weights only"):

@@ -99,10 +99,11 @@ def test_the_pictures_can_be_opened(tmp_path: Path) -> None:
         assert 0.02 < (pixels < 250).mean() < 0.9
 
 
-def test_one_pair_is_enough(tmp_path: Path) -> None:
+def test_one_pair_is_enough(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     for name in ("train", "valid", "test"):
         write_bitext(tmp_path, name, [(name, "x")])
     assert statistics(tmp_path)["vocabulary"]["source"]["heaps"] is None
+    assert "Heaps –: no law of growth" in capsys.readouterr().out
 
 
 def test_pictures_are_refused(tmp_path: Path) -> None:
@@ -183,3 +184,36 @@ def test_mistakes_are_one_line(
     assert told in err
     assert len(err.strip().splitlines()) == 1
     assert not list(tmp_path.glob("runs/describe/*"))
+
+
+@pytest.mark.parametrize(
+    ("override", "told"),
+    [
+        ("output=null", "output=None: expected a folder"),
+        ("output=3", "output=3: expected a folder"),
+        ("allow_targets=null", "allow_targets=None: expected a list"),
+    ],
+)
+def test_values_of_another_type_are_told(tmp_path: Path, override: str, told: str) -> None:
+    for name in ("train", "valid", "test"):
+        write_bitext(tmp_path, name, made_pairs(20, seed=ord(name[1])))
+    with pytest.raises(UserError, match=told):
+        statistics(tmp_path, override)
+
+
+def test_a_language_is_no_formula(tmp_path: Path) -> None:
+    for name in ("train", "valid", "test"):
+        write_bitext(tmp_path, name, made_pairs(20, seed=ord(name[1])))
+        (tmp_path / f"{name}.en").rename(tmp_path / f"{name}.$x_{{b")
+    statistics(tmp_path, "data.tgt_lang='$x_{b'")
+    assert (tmp_path / "out" / "vocabulary.png").is_file()
+
+
+def test_a_small_text_shows_how_its_vocabulary_grows(tmp_path: Path) -> None:
+    for name, count in (("train", 300), ("valid", 20), ("test", 20)):
+        write_bitext(tmp_path, name, made_pairs(count, seed=ord(name[1])))
+    facts = statistics(tmp_path)["vocabulary"]["source"]
+    assert len(facts["growth"]) > 10
+    assert facts["growth"][0][0] < 50
+    assert facts["growth"][-1] == [facts["running"], facts["distinct"]]
+    assert facts["heaps"] is not None

@@ -48,6 +48,7 @@ def every_hypothesis(logits, weights, sentence, options):
     [
         {"coverage_penalty": 0.2},
         {"coverage_penalty": 3.0, "length_penalty": 0.0},
+        {"coverage_penalty": 2.0, "length_penalty": 5.0},
         {"min_length": 2},
         {"min_length": CAP},
         {"no_repeat_ngram": 1},

@@ -14,13 +14,18 @@ from tests.decoding.toys import TableModel, random_logits, random_weights
         ({"beam_size": 100_000}, "beam_size = 100000: must be at most 1000"),
         ({"n_best": True}, "n_best = True"),
         ({"length_penalty": "much"}, "length_penalty = 'much'"),
+        ({"length_penalty": 6}, "length_penalty = 6: must be a number from 0 to 5"),
+        ({"length_penalty": 10**400}, "length_penalty = 1000.*: must be a number from 0 to 5"),
+        ({"coverage_penalty": 1e38, "beam_size": 2}, r"coverage_penalty = 1e\+38: must be a number from 0 to 100"),
+        ({"coverage_penalty": math.nan, "beam_size": 2}, "coverage_penalty = nan: must be a number"),
         ({"coverage_penalty": -1.0, "beam_size": 2}, "coverage_penalty = -1.0"),
         ({"min_length": -1}, "min_length = -1"),
         ({"max_length": 100_001}, "max_length = 100001: must be at most 100000"),
         ({"allow_unknown": 1}, "allow_unknown = 1: must be true or false"),
         ({"no_repeat_ngram": 1.5}, "no_repeat_ngram = 1.5"),
         ({"sample": "yes"}, "sample = 'yes'"),
-        ({"sample": True, "temperature": 0}, "temperature = 0: must be a finite number above 0"),
+        ({"sample": True, "temperature": 0}, "temperature = 0: must be a number from 0.001 to 1000"),
+        ({"sample": True, "temperature": 1e-9}, "temperature = 1e-09: must be a number from 0.001"),
         ({"sample": True, "temperature": math.inf}, "temperature = inf"),
         ({"sample": True, "top_p": 0.0}, "top_p = 0.0"),
         ({"sample": True, "top_p": 1.1}, "top_p = 1.1"),
@@ -65,3 +70,10 @@ def test_what_needs_attention_is_refused_for_a_model_without(options):
     SearchOptions(**options).check_model(TableModel(random_logits(0), random_weights(0, 4)))
     with pytest.raises(ValueError, match=f"{next(iter(options))} = .* needs a model with attention"):
         SearchOptions(**options).check_model(TableModel(random_logits(0)))
+
+
+def test_greedy_keeps_the_rules_and_drops_beams_and_draws():
+    rules = {"min_length": 2, "max_length": 9, "no_repeat_ngram": 3, "replace_unknown": True, "length_penalty": 0.5}
+    beams = SearchOptions(beam_size=4, n_best=2, coverage_penalty=0.2, **rules)
+    draws = SearchOptions(sample=True, n_best=3, temperature=0.5, top_k=5, top_p=0.9, seed=3, **rules)
+    assert beams.greedy == draws.greedy == SearchOptions(**rules)

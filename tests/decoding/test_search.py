@@ -11,6 +11,7 @@ from hotloop.decoding import Hypothesis, SearchOptions, length_cap
 from hotloop.decoding import beam_search as beam_search_of
 from hotloop.decoding import greedy_search as greedy_search_of
 from hotloop.decoding import search as search_of
+from hotloop.decoding.history import History, Ranking
 from hotloop.models.seq2seq import Seq2Seq
 from hotloop.vocabulary import BOS, EOS, PAD, UNK
 
@@ -351,3 +352,28 @@ def test_length_cap_depends_on_the_source_or_is_given():
 def test_options_out_of_range_are_named_with_their_value(options, message):
     with pytest.raises(ValueError, match=message):
         search(TableModel(random_logits(0)), *sources(4), **options)
+
+
+@pytest.mark.parametrize("looked_at", [False, True])
+def test_a_sentence_without_any_hypothesis_gets_an_empty_one(looked_at):
+    history = History(2)
+    one = torch.zeros(2, 1, dtype=torch.int64)
+    history.add(torch.arange(2), one, one, *([one] if looked_at else []))
+    found = Ranking.empty(2, 3, torch.device("cpu")).hypotheses(history)
+    assert found == [[Hypothesis([], -math.inf, -math.inf, False, [] if looked_at else None)]] * 2
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"length_penalty": 5.0},
+        {"length_penalty": 5.0, "beam_size": 3},
+        {"length_penalty": 5.0, "min_length": 60, "max_length": 70, "beam_size": 3},
+        {"sample": True, "temperature": 0.001},
+        {"sample": True, "temperature": 1000.0},
+    ],
+    ids=str,
+)
+def test_options_at_their_bounds_give_finite_scores(options):
+    for [hypothesis] in search(TableModel(random_logits(0)), *sources(4, 5), **options):
+        assert math.isfinite(hypothesis.score)

@@ -54,6 +54,25 @@ def test_under_autocast_the_weights_get_float32_gradients_near_those_of_all_at_o
         assert (one - right).norm() <= 0.01 * right.norm() and (one - other).norm() <= 0.01 * right.norm()
 
 
+def test_in_bfloat16_many_chunks_are_as_near_as_all_at_once():
+    """Summed in bfloat16, a thousand small gradients would stand still beside the sum."""
+    torch.manual_seed(0)
+    hidden, labels = torch.rand(1024, 8), torch.zeros(1024, dtype=torch.int64)
+    weight = nn.Parameter(torch.zeros(4, 8, dtype=torch.bfloat16))
+    exact = nn.Parameter(torch.zeros(4, 8))
+
+    def found(parameter: nn.Parameter, chunk: int) -> torch.Tensor:
+        parameter.grad = None
+        given = hidden.to(parameter.dtype, copy=True).requires_grad_()
+        chunked_losses(lambda part: part @ parameter.T, given, labels, chunk=chunk)[0].sum().backward()
+        assert parameter.grad is not None and parameter.grad.dtype == parameter.dtype and given.grad is not None
+        assert given.grad.dtype == given.dtype
+        return parameter.grad.float()
+
+    right = found(exact, 1024)
+    assert (found(weight, 1) - right).norm() <= 0.004 * right.norm()
+
+
 def test_only_one_chunk_of_logits_is_made_at_a_time():
     model, sizes = Deep(), []
     hidden, labels = torch.randn(20, 8, dtype=torch.float64, requires_grad=True), torch.zeros(20, dtype=torch.int64)

@@ -2,7 +2,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from hotloop.tasks.losses import smoothed_cross_entropy
+from hotloop.tasks.losses import projected_losses, smoothed_cross_entropy
 
 
 @pytest.mark.parametrize("smoothing", [0.0, 0.1, 0.9])
@@ -34,3 +34,28 @@ def test_reductions_run_in_float32(dtype):
 def test_no_token_gives_no_loss():
     smoothed, plain = smoothed_cross_entropy(torch.zeros(0, 5), torch.zeros(0, dtype=torch.int64), 0.1)
     assert smoothed.shape == plain.shape == (0,)
+
+
+@pytest.mark.parametrize("half", [False, True])
+@pytest.mark.parametrize("rows", [0, 1, 63, 64, 100])
+def test_half_precision_projects_whole_groups_of_rows_and_gives_the_same(half, rows):
+    torch.manual_seed(0)
+    linear, hidden = torch.nn.Linear(8, 12), torch.randn(rows, 8, requires_grad=True)
+    labels, seen = torch.randint(0, 12, (rows,)), []
+
+    def project(part):
+        seen.append(len(part))
+        return linear(part)
+
+    found = []
+    for function in (
+        lambda: projected_losses(project, hidden, labels, 0.1),
+        lambda: smoothed_cross_entropy(linear(hidden), labels, 0.1),
+    ):
+        with torch.autocast("cpu", dtype=torch.bfloat16, enabled=half):
+            smoothed, plain = function()
+        gradients = torch.autograd.grad(smoothed.sum(), [hidden, *linear.parameters()])
+        found.append([smoothed, plain, *gradients])
+    assert seen == [rows + -rows % 64 if half else rows]
+    for one, other in zip(*found, strict=True):
+        torch.testing.assert_close(one, other, rtol=0.02 if half else 1e-6, atol=0.05 if half else 1e-6)

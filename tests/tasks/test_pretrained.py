@@ -10,8 +10,9 @@ from hotloop import checkpoint
 from hotloop.data.text.vectors import token_vectors
 from hotloop.data.text.word_tokenizer import WordTokenizer
 from hotloop.errors import UserError
-from hotloop.tasks.pretrained import Pretrained, start_from_vectors
+from hotloop.tasks.pretrained import Pretrained, heads_advice, start_from_vectors
 from tests.cases.test_e15_resume import LONG, assert_same_weights, stop_after
+from tests.conftest import TINY_TRANSFORMER
 
 
 @pytest.fixture
@@ -176,3 +177,57 @@ def test_a_checkpoint_is_evaluated_without_the_file(train_tiny, vectors):
     run = train_tiny(f"task.pretrained.source={vectors}", "task.pretrained.freeze=true")
     vectors.unlink()
     assert load_translation(run.last).model.source_embedding.weight.shape[1] == 16
+
+
+@pytest.mark.parametrize("nesterov", ["false", "true"])
+def test_sgd_goes_on_after_the_thaw(train_tiny, vectors, nesterov):
+    options = (f"task.pretrained.source={vectors}", "task.pretrained.freeze=1", "optimizer=sgd", "optimizer.lr=0.01")
+    options = (*options, f"optimizer.nesterov={nesterov}", "trainer.max_epochs=2")
+    fused = train_tiny(*options, "optimizer.fused=true", folder="fused")
+    plain = train_tiny(*options, "optimizer.fused=false", folder="plain")
+    torch.testing.assert_close(embedding(fused.last), embedding(plain.last))
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "told"),
+    [("true", "false", "True → False"), ("1", "true", "1 → True"), ("false", "1", "False → 1"), ("1", "2", "1 → 2")],
+)
+def test_a_run_continues_with_the_freeze_that_it_began_with(train_tiny, vectors, before, after, told):
+    options = (*LONG, f"task.pretrained.source={vectors}")
+    first = train_tiny(*options, "trainer.max_epochs=1", f"task.pretrained.freeze={before}", folder="first")
+    with pytest.raises(UserError, match=rf"task\.pretrained\.freeze {told}\): repeat its overrides"):
+        train_tiny(*options, f"task.pretrained.freeze={after}", f"ckpt_path='{first.last}'", folder="second")
+
+
+def test_a_run_continues_with_the_frozen_sides_that_it_began_with(train_tiny, vectors):
+    options = (*LONG, "task.pretrained.freeze=true")
+    first = train_tiny(*options, "trainer.max_epochs=1", f"task.pretrained.source={vectors}", folder="first")
+    with pytest.raises(UserError, match=r"other sides \(task\.pretrained: source → target\)"):
+        train_tiny(*options, f"task.pretrained.target={vectors}", f"ckpt_path='{first.last}'", folder="second")
+
+
+def test_vectors_that_a_run_that_continues_does_not_read_are_told(train_tiny, vectors, caplog):
+    first = train_tiny(*LONG, "trainer.max_epochs=1", folder="first")
+    with caplog.at_level("INFO"):
+        train_tiny(*LONG, "task.pretrained.source=new.vec", f"ckpt_path='{first.last}'", folder="second")
+    assert f"task.pretrained.source=new.vec is not read: the embeddings are those of {first.last}" in caplog.text
+
+
+def test_the_advice_for_a_transformer_can_be_followed(train_tiny, vectors):
+    options = (f"task.pretrained.source={vectors}", "model=transformer")
+    tiny = (*TINY_TRANSFORMER, "model.hidden=24", "model.heads=6")
+    with pytest.raises(UserError, match=r"has 24: add model\.hidden=16 model\.heads=8$"):
+        train_tiny(*options, tiny=tiny)
+    train_tiny(*options, "model.hidden=16", "model.heads=8", tiny=tiny)
+
+
+def test_heads_are_as_near_as_the_width_allows():
+    assert heads_advice(300, 4) == "add model.hidden=300 model.heads=5"
+    assert heads_advice(300, 6) == "add model.hidden=300"
+    assert "even" in heads_advice(25, 4)
+
+
+def test_one_epoch_is_told_in_the_singular(train_tiny, vectors, caplog):
+    with caplog.at_level("INFO"):
+        train_tiny(f"task.pretrained.source={vectors}", "task.pretrained.freeze=1")
+    assert "frozen for 1 epoch: " in caplog.text

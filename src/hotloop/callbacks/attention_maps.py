@@ -24,9 +24,9 @@ JOINER = "￭"  # of word tokenisers: no space on this side
 class AttentionMaps(pl.Callback):
     """Draws the attention of the first validation sentences at each validation, for TensorBoard.
 
-    Each map has the source on the x axis and the model's own greedy translation on the y axis; a row shows
-    where the model looked to produce that word. The sentences stay the same, so that epochs compare.
-    A model that does not attend is left in peace.
+    Each map has the source on the x axis and the model's own greedy translation on the y axis, within the task's
+    limits (length, repeats); a row shows where the model looked to produce that word. The sentences stay the same,
+    so that epochs compare. A model that does not attend is left in peace.
 
     Args:
         sentences: how many, from the start of the validation set; empty ones are passed over.
@@ -66,8 +66,22 @@ class AttentionMaps(pl.Callback):
             self._validations = 0
 
     def on_fit_start(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
-        if trainer.is_global_zero and not _attends(pl_module):
+        if _attends(pl_module):
+            self._check_numbers(trainer, pl_module)
+        elif trainer.is_global_zero:
             logger.info("no attention maps: this model does not attend")
+
+    def _check_numbers(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
+        """Raise UserError now, not after an epoch, for layers or heads that the model does not have."""
+        if isinstance(self.layers, str) and isinstance(self.heads, str):
+            return
+        model: Any = pl_module.model
+        device = next(model.parameters()).device
+        row = torch.tensor([[EOS]], device=device)
+        drawn_from = [device] if device.type == "cuda" else []  # dropout draws; training then begins as without us
+        with torch.random.fork_rng(drawn_from), trainer.precision_plugin.forward_context(), torch.no_grad():
+            weights = model.attention_weights(row, torch.tensor([1]), torch.full_like(row, BOS))[0]
+        self.chosen(weights.float().cpu().numpy(), model.alignment_layer)
 
     def on_validation_end(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
         if trainer.sanity_checking or not _attends(pl_module):
@@ -133,7 +147,7 @@ def attention_of(task: Any, lines: Sequence[str]) -> list[tuple[list[str], list[
     for tokens in task.source_tokenizer.encode(list(lines)):
         row = [*tokens, EOS]
         source, length = torch.tensor([row], device=device), torch.tensor([len(row)])
-        target = search(task.model, source, length)[0][0].tokens
+        target = search(task.model, source, length, task.search.greedy)[0][0].tokens
         target_in = torch.tensor([[BOS, *target]], device=device)
         weights = task.model.attention_weights(source, length, target_in)[0].float().cpu().numpy()
         drawn.append(

@@ -1,7 +1,9 @@
 """Weights averaged over a run: a moving average while it trains, or the mean of its last states at the end."""
 
 import logging
+import warnings
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +21,7 @@ log = logging.getLogger(__name__)
 
 AVERAGED = "averaged.ckpt"
 KEY = "averaging"  # in a checkpoint
+RECENT = "recent"  # how the names of kept states begin
 
 
 class Averaging(pl.Callback):
@@ -90,9 +93,10 @@ class Averaging(pl.Callback):
 
     def on_train_end(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
         self._show_average()
-        if self.last is not None and len(self.kept) > 1:
-            if trainer.is_global_zero:
-                trainer.strategy.checkpoint_io.save_checkpoint(mean_checkpoint(self.kept), self.folder / AVERAGED)
+        if self.last is not None:
+            mean = mean_checkpoint(self.kept) if trainer.is_global_zero else None
+            if mean is not None:
+                trainer.strategy.checkpoint_io.save_checkpoint(mean, self.folder / AVERAGED)
             trainer.strategy.barrier()
 
     def teardown(self, trainer: pl.Trainer, pl_module: pl.LightningModule, stage: str) -> None:
@@ -142,11 +146,11 @@ class Averaging(pl.Callback):
     def _keep(self, trainer: pl.Trainer) -> None:
         """Save the state of now, and let go of the oldest; files of another folder are left alone."""
         assert self.last is not None
-        path = str(self.folder / f"recent{trainer.global_step:07d}.ckpt")
+        path = str(self.folder / f"{RECENT}{trainer.global_step:07d}.ckpt")
         trainer.save_checkpoint(path, weights_only=True)
         self.kept = [*(other for other in self.kept if other != path), path]
         for old in self.kept[: -self.last]:
-            if trainer.is_global_zero and Path(old).parent == self.folder:
+            if trainer.is_global_zero and Path(old).parent == self.folder and Path(old).name.startswith(RECENT):
                 Path(old).unlink(missing_ok=True)
         self.kept = self.kept[-self.last :]
 
@@ -167,24 +171,24 @@ class Averaging(pl.Callback):
     ) -> None:
         if trainer.state.fn != "fit":
             return
-        state = checkpoint.get(KEY, {})
+        state = saved_average(checkpoint)
         if "trained" in state and self.ema is None:
             raise UserError(
                 "ckpt_path: that run averaged its weights, and without callbacks.averaging.ema this one would train on "
                 "from the average: repeat the override"
             )
-        known = {name for name, _ in averaged_tensors(pl_module)}
-        if "trained" in state and (set(state["trained"]) != known or not set(state["average"]) <= known):
+        known = {name: value.shape for name, value in averaged_tensors(pl_module)}
+        trained, average = ({n: v.shape for n, v in state.get(part, {}).items()} for part in ("trained", "average"))
+        if ("trained" in state and trained != known) or not average.items() <= known.items():
             raise UserError("ckpt_path: its averaged weights do not fit the model")
         if self.ema is not None:
-            self._restored, self._updates = state, int(state.get("updates", 0))
-            if not state:
+            self._restored, self._updates = state, state.get("updates", 0)
+            if "trained" not in state:
                 log.info("the run that continues did not average: the average begins at its weights")
         if self.last is not None:
-            found = state.get("kept", [])
-            self.kept = [path for path in found if Path(path).is_file()]
-            if len(self.kept) < len(found):
-                log.warning("of %d states to average %d are gone", len(found), len(found) - len(self.kept))
+            found, shapes = state.get("kept", []), shapes_of(checkpoint)
+            self.kept = [path for path in found if (content := read_state(path)) and shapes_of(content) == shapes]
+            say_if_lost(len(found), len(self.kept))
 
 
 class AverageInstead:
@@ -222,23 +226,82 @@ def keys_of(module: nn.Module, owners: dict[int, str]) -> dict[str, str]:
     return {key: owners[id(value)] for key, value in tensors if id(value) in owners}
 
 
-def mean_checkpoint(paths: Sequence[str]) -> dict[str, Any]:
-    """The last checkpoint with the mean weights of all; whole numbers are those of the last."""
-    content = read_checkpoint(paths[-1])
-    total = {k: v.float() for k, v in content["state_dict"].items() if v.is_floating_point()}
-    for path in paths[:-1]:
-        other = read_checkpoint(path)["state_dict"]
-        for key, value in total.items():
-            value += other[key]
+def saved_average(content: dict[str, Any]) -> dict[str, Any]:
+    """What a checkpoint says of averages; empty where it says nothing. Raises UserError where that makes no sense."""
+    state = content.get(KEY, {})
+    if isinstance(state, dict):
+        parts = [state.get(part, {}) for part in ("trained", "average")]
+        tensors = all(isinstance(p, dict) and all(isinstance(v, Tensor) for v in p.values()) for p in parts)
+        kept, updates = state.get("kept", []), state.get("updates", 0)
+        paths = isinstance(kept, list) and all(isinstance(path, str) for path in kept)
+        if tensors and paths and isinstance(updates, int) and updates >= 0:
+            return state
+    raise UserError("ckpt_path: the file is damaged: what it says of averaged weights cannot be read")
+
+
+def shapes_of(content: dict[str, Any]) -> dict[str, Any]:
+    """Name → shape of each tensor in a checkpoint's state; None for what is no tensor."""
+    return {name: getattr(value, "shape", None) for name, value in content["state_dict"].items()}
+
+
+def read_state(path: str) -> dict[str, Any] | None:
+    """A kept state; None where the file is gone or damaged."""
+    try:
+        content = read_checkpoint(path)
+    except (UserError, OSError):
+        return None
+    return content if isinstance(content["state_dict"], dict) else None
+
+
+def say_if_lost(kept: int, readable: int) -> None:
+    if readable < kept:
+        log.warning("of %d states to average %d cannot be read: gone or damaged", kept, kept - readable)
+
+
+def mean_checkpoint(paths: Sequence[str]) -> dict[str, Any] | None:
+    """The newest checkpoint with the mean weights of all, the newest being the last; None for fewer than two.
+
+    Whole numbers are those of the newest. Files that cannot be read are left out.
+    """
+    newest: dict[str, Any] | None = None
+    total: dict[str, Tensor] = {}
+    count = 0
+    for content in filter(None, map(read_state, reversed(paths))):
+        state = content["state_dict"]
+        if newest is None:
+            tensors = {name: value for name, value in state.items() if isinstance(value, Tensor)}
+            newest, total = content, {k: v.float() for k, v in tensors.items() if v.is_floating_point()}
+        elif shapes_of(content) != shapes_of(newest):
+            continue
+        else:
+            for key, value in total.items():
+                value += state[key]
+        count += 1
+    say_if_lost(len(paths), count)
+    if newest is None or count < 2:
+        return None
     for key, value in total.items():
-        content["state_dict"][key] = (value / len(paths)).to(content["state_dict"][key].dtype)
-    return content
+        newest["state_dict"][key] = (value / count).to(newest["state_dict"][key].dtype)
+    return newest
+
+
+@contextmanager
+def unwatched(trainer: pl.Trainer) -> Iterator[None]:
+    """The trainer without callbacks and loggers, so that what it measures leaves no mark in curves and pictures."""
+    callbacks, loggers = trainer.callbacks, trainer.loggers  # type: ignore[attr-defined]
+    trainer.callbacks, trainer.loggers = [], []  # type: ignore[attr-defined]
+    try:
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", message=".*callbacks used to create the checkpoint need to be provided.*")
+            yield
+    finally:
+        trainer.callbacks, trainer.loggers = callbacks, loggers  # type: ignore[attr-defined]
 
 
 def weigh_average(trainer: pl.Trainer, task: pl.LightningModule, data: Any) -> bool:
     """Measure averaged.ckpt on the validation set; where it is better than the best single state, it is the best.
 
-    Returns whether it is.
+    Returns whether it is. Then `callback_metrics` are those of the mean; else they stay those of training.
     """
     averaging = [c for c in trainer.callbacks if isinstance(c, Averaging) and c.last]  # type: ignore[attr-defined]
     savers = [c for c in trainer.checkpoint_callbacks if isinstance(c, ModelCheckpoint) and c.monitor is not None]
@@ -247,13 +310,15 @@ def weigh_average(trainer: pl.Trainer, task: pl.LightningModule, data: Any) -> b
     path, saver = averaging[0].folder / AVERAGED, savers[0]
     monitor = str(saver.monitor)
     if not path.is_file():
-        log.warning("callbacks.averaging.last=%d: fewer than two validations, nothing to average", averaging[0].last)
+        log.warning("callbacks.averaging.last=%d: fewer than two states, nothing to average", averaging[0].last)
         return False
 
     def measured(ckpt_path: str | Path) -> float | None:
-        (found,) = trainer.validate(task, datamodule=data, ckpt_path=ckpt_path, weights_only=True, verbose=False)
+        with unwatched(trainer):
+            (found,) = trainer.validate(task, datamodule=data, ckpt_path=ckpt_path, weights_only=True, verbose=False)
         return found.get(monitor)
 
+    log.info("measuring the mean of the last states on the validation set")
     of_training = dict(trainer.callback_metrics)
     value = measured(path)
     if value is None:

@@ -26,11 +26,12 @@ class Interruption(pl.Callback):
     Left alone, Lightning 2.6 raises KeyboardInterrupt wherever the program happens to be, half-way through an
     optimiser step too, saves nothing, and exits with code 1; on SIGTERM it exits with code 0. Here the step is
     finished, the state is saved, and the program ends with code 130 (SIGINT) or 143 (SIGTERM). A validation that
-    is under way or due comes first, and one more step, because half a validation cannot be resumed.
-    The second signal stops at once, without a checkpoint; the third kills.
+    is under way or due comes first, because half a validation cannot be resumed; behind one within an epoch
+    comes one more step, behind one at its end nothing of the next epoch. The second signal stops at once,
+    without a checkpoint; the third kills.
 
-    Several processes agree on where to stop, at the steps 1, 21, 41, … of an epoch. Under SLURM with automatic
-    requeueing SIGTERM stays with Lightning.
+    Several processes agree on where to stop, at the steps 1, 21, 41, … of an epoch and between epochs. Under SLURM
+    with automatic requeueing SIGTERM stays with Lightning.
 
     List this callback last: other callbacks then have seen the step before it is saved.
 
@@ -41,12 +42,15 @@ class Interruption(pl.Callback):
     def __init__(self, path: str) -> None:
         self.path = Path(path)
         self.saved: Path | None = None
+        self.complete = False  # stopped behind the last step and validation: no training is left
+        self._validation = ""  # what the one under way is followed by, in words; empty outside
         self._signal: int | None = None
         self._previous: dict[int, Any] = {}
         self._process = os.getpid()
 
     def setup(self, trainer: pl.Trainer, pl_module: pl.LightningModule, stage: str) -> None:
         self.saved, self._signal = None, None
+        self.complete, self._validation = False, ""
         if stage == "fit":
             # Before the loader's workers are forked: Ctrl-C reaches them too, and must not end them.
             self._take(signal.SIGINT)
@@ -70,8 +74,24 @@ class Interruption(pl.Callback):
             signal.signal(number, signal.SIG_DFL)
             raise Interrupted(128 + number)
         self._signal = number
+        place = self._validation or "this step"
         # os.write: a handler may run in the middle of another print
-        os.write(2, b"\nstopping after this step, with a checkpoint; once more stops at once, without one\n")
+        os.write(2, f"\nstopping after {place}, with a checkpoint; once more stops at once, without one\n".encode())
+
+    def on_validation_start(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
+        at_end = trainer.sanity_checking or trainer.fit_loop.epoch_loop.batch_progress.is_last_batch
+        self._validation = "this validation" if at_end else "this validation and one more step"
+        if self._signal is not None and trainer.is_global_zero:
+            os.write(2, f"\na validation is due first: stopping after {self._validation}\n".encode())
+
+    def on_validation_end(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
+        self._validation = ""
+
+    def on_train_epoch_start(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
+        if self._anyone_signalled(trainer):
+            # Behind the end of an epoch, where all callbacks have seen it, the next one has not begun: so the file says
+            _unbegin_epoch(trainer)
+            self._stop(trainer)
 
     def on_train_batch_end(
         self, trainer: pl.Trainer, pl_module: pl.LightningModule, outputs: Any, batch: Any, batch_idx: int
@@ -87,14 +107,9 @@ class Interruption(pl.Callback):
         if self._anyone_signalled(trainer):
             self._stop(trainer)
 
-    def on_train_epoch_end(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
-        if trainer.num_training_batches > trainer.accumulate_grad_batches:
-            return  # the next epoch's first step is the better place: all have seen the end of this one
-        if self._anyone_signalled(trainer):
-            self._stop(trainer)
-
     def on_train_end(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
         if self._anyone_signalled(trainer):
+            self.complete = True
             self._stop(trainer)
         self._restore(trainer)
 
@@ -110,7 +125,8 @@ class Interruption(pl.Callback):
         trainer.save_checkpoint(self.path)
         self.saved = self.path
         if trainer.is_global_zero:
-            logger.warning("stopped after step %d; continue with the checkpoint %s", trainer.global_step, self.path)
+            told = "the last of this training; its state is in" if self.complete else "continue with the checkpoint"
+            logger.warning("stopped after step %d; %s %s", trainer.global_step, told, self.path)
         raise Interrupted(128 + (self._signal or signal.SIGINT))
 
     def _restore(self, trainer: pl.Trainer) -> None:
@@ -121,3 +137,15 @@ class Interruption(pl.Callback):
         if signal.SIGINT in found and signal.SIGINT in self._previous:
             found[signal.SIGINT] = self._previous[signal.SIGINT]
         self._previous = {}
+
+
+def _unbegin_epoch(trainer: pl.Trainer) -> None:
+    """Set the loop's counters to the end of the epoch before.
+
+    Lightning 2.6 counts an epoch as ready before `on_train_epoch_start`, and with the batches of the epoch before
+    still counted it would take a file saved there for one of a new epoch that is over.
+    """
+    progress = trainer.fit_loop.epoch_progress
+    progress.current.ready -= 1
+    progress.total.ready -= 1
+    trainer.fit_loop.epoch_loop.batch_progress.reset_on_run()

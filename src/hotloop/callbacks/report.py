@@ -1,5 +1,6 @@
 """The training report: report.json in the run folder, and the same numbers as scalars while training."""
 
+import logging
 import os
 from pathlib import Path
 from typing import Any
@@ -9,18 +10,15 @@ import torch
 from rich.console import Console
 
 from hotloop.callbacks import environment
-from hotloop.callbacks.accounting import (
-    Stopwatch,
-    Totals,
-    epoch_record,
-    perplexity,
-    rates,
-)
+from hotloop.callbacks.accounting import Stopwatch, Totals, epoch_record, perplexity, rates
 from hotloop.callbacks.checkpointing import checkpoints, monitored
 from hotloop.callbacks.counting import StepCounter
 from hotloop.callbacks.json_file import as_json, write_json
 from hotloop.callbacks.tables import epoch_line, epoch_table, shown_metrics
+from hotloop.errors import UserError
 from hotloop.log_file import log_to_file
+
+logger = logging.getLogger(__name__)
 
 
 class TrainingReport(pl.Callback):
@@ -39,8 +37,7 @@ class TrainingReport(pl.Callback):
       of the epoch, summed over processes. The kernel's own high-water mark is not used: it cannot be set back
       between the jobs of a sweep, which share one process. `peak_gpu_mb` is PyTorch's own count, set back at
       each epoch; of several devices the fullest.
-    * `learning_rate` is the one the last optimiser step of the epoch used (first parameter group).
-    * `steps` are optimiser steps.
+    * `learning_rate` is the one the last optimiser step used (first parameter group); `steps` are those steps.
 
     Nothing waits for the device inside a step: losses are read at logging and at the ends of epochs only.
     The task sets `last_step`, a new object with `loss_sum` (0-dim tensor), `tokens` and `samples`, in each
@@ -74,8 +71,6 @@ class TrainingReport(pl.Callback):
         self._stage = ""
         self._times_fetching = False
         self._begin()
-
-    # ---- state ----------------------------------------------------------------------------------------
 
     def _begin(self) -> None:
         self.epochs: list[dict[str, Any]] = []
@@ -230,7 +225,10 @@ class TrainingReport(pl.Callback):
         stopped = isinstance(exception, (KeyboardInterrupt, SystemExit))
         self.status = "interrupted" if stopped else "failed"
         self.error = None if stopped else f"{type(exception).__name__}: {exception}"
-        self._write(trainer)
+        try:
+            self._write(trainer)
+        except UserError as error:  # a full disk, say; what ended the run is told after it
+            logger.warning("%s", error)
 
     # ---- waiting for data -----------------------------------------------------------------------------
 
@@ -260,8 +258,6 @@ class TrainingReport(pl.Callback):
     def _leave_fetching(self, trainer: pl.Trainer) -> None:
         for name in ("_on_before_fetch", "_on_after_fetch"):
             vars(trainer.fit_loop.epoch_loop).pop(name, None)
-
-    # ---- counting -------------------------------------------------------------------------------------
 
     def _in_fit(self, trainer: pl.Trainer) -> bool:
         return self._stage == "fit" and not trainer.sanity_checking
@@ -373,8 +369,12 @@ class TrainingReport(pl.Callback):
         }
 
     def _write(self, trainer: pl.Trainer) -> None:
-        if trainer.is_global_zero:
+        if not trainer.is_global_zero:
+            return
+        try:
             write_json(self.path, self.content(trainer))
+        except OSError as error:
+            raise UserError(f"cannot write {self.path} (run_dir=…): {error.strerror or error}") from error
 
 
 def task_name(pl_module: pl.LightningModule) -> str:

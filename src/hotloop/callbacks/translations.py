@@ -1,6 +1,7 @@
 """Validation sentences with their translations, where one can watch them get better."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import lightning.pytorch as pl
@@ -11,8 +12,8 @@ from hotloop.callbacks.tensorboard import escape_markdown, tensorboard_loggers
 class SampleTranslations(pl.Callback):
     """Writes the first validation sentences, their translations and references to TensorBoard's text tab.
 
-    The sentences are the same at each validation, and the search is greedy: the table shows the model,
-    not the search. Without a TensorBoardLogger nothing is done.
+    The sentences are the same at each validation, and the search is greedy, within the task's own limits (length,
+    repeats, unknown words): the table shows the model, not the beams. Without a TensorBoardLogger nothing is done.
 
     Args:
         sentences: how many.
@@ -54,19 +55,17 @@ def sample_rows(
     """The first `count` pairs of a split as (source, translation, reference).
 
     Args:
-        task: has `model`, `source_tokenizer`, `target_tokenizer`.
+        task: has `model`, `source_tokenizer`, `target_tokenizer`, `search`.
         datamodule: has `texts(split)`.
         count: rows; fewer if the split has fewer.
         split: valid or test.
-        search_options: of `hotloop.decoding.SearchOptions`; greedy by default.
+        search_options: of `hotloop.decoding.SearchOptions`; the others are those of the task, but greedy.
     """
-    from hotloop.decoding import SearchOptions
     from hotloop.decoding.lines import translate_lines
 
     sources, references = (lines[:count] for lines in datamodule.texts(split))
-    found = translate_lines(
-        task.model, task.source_tokenizer, task.target_tokenizer, sources, SearchOptions(**search_options)
-    )
+    options = replace(task.search.greedy, **search_options)
+    found = translate_lines(task.model, task.source_tokenizer, task.target_tokenizer, sources, options)
     return [
         (source, translations[0].text, reference)
         for source, translations, reference in zip(sources, found, references, strict=True)

@@ -25,6 +25,7 @@ def main(config: Any) -> None:
     from hotloop.data.cache_folder import write_json
 
     settings = plain_config(config)
+    check_types(settings)
     node, allowed = dict(settings["data"]), settings["allow_targets"]
     target = find_target(node.get("_target_"), "data", allowed)
     if getattr(target, "kind", None) != "text":
@@ -48,6 +49,17 @@ def main(config: Any) -> None:
         raise UserError(f"cannot write to output={folder}: {error.strerror}") from error
     print(report(found.values))
     print(f"written to {folder}: describe.json, {', '.join(path.name for path in pictures)}")
+
+
+def check_types(settings: dict[str, Any]) -> None:
+    """Raise UserError for a key of conf/describe.yaml that has another type of value than it needs."""
+    for key, kind, expected in (
+        ("output", str, "a folder"),
+        ("data", dict, "a group: data=bitext, europarl or parliament"),
+        ("allow_targets", list, "a list of packages"),
+    ):
+        if not isinstance(settings.get(key), kind) or settings[key] == "":
+            raise UserError(f"{key}={settings.get(key)!r}: expected {expected}")
 
 
 def conf_folder() -> Path:

@@ -67,13 +67,18 @@ class _Beams:
         self.done = Ranking.empty(sentences, options.beam_size, device)
         self.row = torch.arange(sentences, device=device)  # where the sentences still in the batch came from
         self.cap = caps.to(device)
-        self.live_score = torch.zeros(sentences, 1, device=device)
+        # Lightning's "-true" precisions change the default dtype, so each tensor of numbers names its own.
+        self.live_score = torch.zeros(sentences, 1, dtype=torch.float32, device=device)
         # Only where options ask for it:
         self.tokens = (
             torch.zeros(sentences, 1, 0, dtype=torch.int64, device=device) if options.no_repeat_ngram else None
         )
         self.words = is_word(source_length, source.shape[1], device) if options.needs_attention else None
-        self.coverage = torch.zeros(sentences, 1, source.shape[1], device=device) if options.coverage_penalty else None
+        self.coverage = (
+            torch.zeros(sentences, 1, source.shape[1], dtype=torch.float32, device=device)
+            if options.coverage_penalty
+            else None
+        )
 
     def advance(self, logits: Tensor, state: State, step: int) -> tuple[Tensor, Tensor] | None:
         """One step of logits (B * width, V); the next token of each beam and the row it came from, (B * K,) each.
@@ -122,7 +127,7 @@ class _Beams:
         if self.coverage is None:
             return 0.0
         assert state.attention is not None and self.words is not None
-        self.coverage = self.coverage + state.attention.view(self.coverage.shape)
+        self.coverage = self.coverage + state.attention.float().view(self.coverage.shape)
         return coverage_penalty(self.coverage, self.words, self.options.coverage_penalty)
 
     def _remember(self, beam: Tensor, token: Tensor, state: State, width: int) -> None:

@@ -41,7 +41,7 @@ def greedy_search(
     draws = Draws(options, numbers.to(device)) if options.sample else None
     tokens = torch.full((len(caps), steps), EOS, device=device)
     looked_at = torch.zeros_like(tokens) if options.replace_unknown else None
-    log_probability = torch.zeros(len(caps), device=device)
+    log_probability = torch.zeros(len(caps), dtype=torch.float32, device=device)
     with evaluating(cast(nn.Module, model)):
         state = model.start(source, source_length, **({"keep_attention": True} if options.replace_unknown else {}))
         words = is_word(source_length, source.shape[1], device).repeat_interleave(copies, dim=0)

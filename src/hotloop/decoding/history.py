@@ -1,5 +1,6 @@
 """What a beam search remembers: where each beam came from, and the best finished hypotheses."""
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -63,7 +64,7 @@ class Ranking:
 
     @staticmethod
     def empty(sentences: int, places: int, device: torch.device) -> "Ranking":
-        nothing = torch.full((sentences, places), -torch.inf, device=device)
+        nothing = torch.full((sentences, places), -torch.inf, dtype=torch.float32, device=device)
         zero = torch.zeros(sentences, places, dtype=torch.int64, device=device)
         return Ranking(nothing, nothing, zero, zero, zero.bool())
 
@@ -86,6 +87,7 @@ class Ranking:
         return Ranking(*(mine.index_copy(0, rows, its) for mine, its in zip(self._all(), other._all(), strict=True)))
 
     def hypotheses(self, history: History) -> list[list[Hypothesis]]:
+        """Those of each sentence, best first; where all places are empty, an empty one that was cut at once."""
         beam, length = self.beam.cpu().numpy(), self.length.cpu().numpy()
         paths = [path.tolist() for path in history.paths(beam.copy(), length)]
         numbers = [tensor.tolist() for tensor in (self.score, self.log_probability, self.length, self.finished)]
@@ -96,6 +98,8 @@ class Ranking:
                 if score != -torch.inf:
                     tokens, *more = (path[sentence][place][:steps] for path in paths) if paths else ([],)
                     found[-1].append(Hypothesis(tokens, score, log_probability, finished, *more))
+            if not found[-1]:
+                found[-1].append(Hypothesis([], -math.inf, -math.inf, False, *([] for _ in paths[1:])))
         return found
 
     def _all(self) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:

@@ -45,6 +45,8 @@ def penalty(length: int, alpha: float) -> float: ...
 def penalty(length: Tensor, alpha: float) -> Tensor: ...
 def penalty(length: int | Tensor, alpha: float) -> float | Tensor:
     """Wu et al. 2016, equation 14: ((5 + length) / 6) ** alpha; alpha 0 compares plain log-probabilities."""
+    if isinstance(length, Tensor):
+        length = length.float()  # a quotient of whole numbers would have the default dtype
     return ((5 + length) / 6) ** alpha
 
 

@@ -1,8 +1,7 @@
 """What a search may be told, and which of it goes together."""
 
-import math
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 from hotloop.models.interface import Translator
@@ -17,15 +16,16 @@ class SearchOptions:
     Attributes:
         beam_size: K; 1 = greedy.
         n_best: translations of a sentence, at most K; with `sample`, draws.
-        length_penalty: alpha of Wu et al. 2016, equation 14; it normalises scores.
+        length_penalty: alpha of Wu et al. 2016, equation 14; it normalises scores. At most 5.
         coverage_penalty: beta of the same equation: a score suffers for source words that were hardly looked at.
+            At most 100.
         min_length: tokens before EOS may come.
         max_length: cap on tokens; None = 2 * source + 10, or what `min_length` needs. See `length_cap`.
         allow_unknown: whether UNK may be produced.
         replace_unknown: UNK becomes the source word that its step looked at most (Jean et al. 2015, section 3.3).
         no_repeat_ngram: no n tokens in a row occur twice in a translation; 0 = off (Paulus et al. 2018, section 2.5).
         sample: draw tokens instead of searching for the likeliest.
-        temperature: of draws; below 1 sharper, above 1 flatter.
+        temperature: of draws; below 1 sharper, above 1 flatter. From 0.001 to 1000.
         top_k: draw among the k likeliest tokens; 0 = all.
         top_p: draw among the fewest tokens that together have this probability (Holtzman et al. 2020, section 3.1).
         seed: of draws.
@@ -68,6 +68,21 @@ class SearchOptions:
             raise ValueError(f"{name} = {getattr(self, name)} needs a model with attention: this one has none")
 
     @property
+    def greedy(self) -> "SearchOptions":
+        """The same limits and rules, for the likeliest token at each step: neither beams nor draws."""
+        of_beams_and_draws = (
+            "beam_size",
+            "n_best",
+            "coverage_penalty",
+            "sample",
+            "temperature",
+            "top_k",
+            "top_p",
+            "seed",
+        )
+        return replace(self, **{name: DEFAULTS[name] for name in of_beams_and_draws})
+
+    @property
     def needs_attention(self) -> bool:
         """Whether the search has to know where each step looked."""
         return self.replace_unknown or self.coverage_penalty > 0
@@ -93,11 +108,18 @@ _WHOLE = {
     "seed": (0, 2**63 - 1),
 }
 
+# The same of each real number. Beyond them powers, quotients and sums leave the range of float32, and nothing is best.
+_REAL = {
+    "length_penalty": (0.0, 5.0),
+    "coverage_penalty": (0.0, 100.0),
+    "temperature": (0.001, 1_000.0),
+}
+
 
 def check_ranges(values: Mapping[str, Any]) -> None:
     """ValueError, naming option and value, for the first of these options that is out of its own range."""
     for name, value in values.items():
-        number = isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+        number = isinstance(value, int | float) and not isinstance(value, bool)
         if name in _WHOLE:
             low, high = _WHOLE[name]
             if name == "max_length" and value is None:
@@ -109,9 +131,9 @@ def check_ranges(values: Mapping[str, Any]) -> None:
         elif isinstance(DEFAULTS[name], bool):
             if not isinstance(value, bool):
                 raise ValueError(f"{name} = {value!r}: must be true or false")
-        elif name == "temperature" and not (number and value > 0):
-            raise ValueError(f"temperature = {value!r}: must be a finite number above 0")
-        elif name == "top_p" and not (number and 0 < value <= 1):
-            raise ValueError(f"top_p = {value!r}: must be a number above 0 and at most 1")
-        elif not number or value < 0:
-            raise ValueError(f"{name} = {value!r}: must be a finite number of at least 0")
+        elif name in _REAL:
+            least, most = _REAL[name]
+            if not number or not least <= value <= most:
+                raise ValueError(f"{name} = {value!r}: must be a number from {least:g} to {most:g}")
+        elif not number or not 0 < value <= 1:
+            raise ValueError(f"{name} = {value!r}: must be a number above 0 and at most 1")

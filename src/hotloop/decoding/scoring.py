@@ -53,7 +53,7 @@ def forbid_repeats(log_probability: Tensor, tokens: Tensor, size: int) -> None:
         last = tokens[:, steps - size + 1 + i, None]
         repeated &= tokens[:, i : i + following.shape[1]] == last
     # Adding needs no list of places, for which the host would have to wait.
-    zero = torch.zeros(following.shape, device=tokens.device)
+    zero = torch.zeros(following.shape, dtype=log_probability.dtype, device=tokens.device)
     log_probability.scatter_add_(1, following, zero.masked_fill(repeated, -torch.inf))
 
 

@@ -1,5 +1,6 @@
 """What evaluate.py and predict.py do: a trained model from its checkpoint alone, on anything of its kind."""
 
+from pathlib import Path
 from typing import Any
 
 from hotloop import checkpoint
@@ -57,9 +58,13 @@ def chosen(settings: dict[str, Any]) -> tuple[Any, Any]:
     """
     asked = settings["ckpt_path"]
     paths = [checkpoint_path(name) for name in (asked if isinstance(asked, list) else [asked])]
+    first: dict[Path, Path] = {}
+    for path in paths:
+        same = first.setdefault(path.resolve(), path)
+        if same is not path:
+            names = str(path) if same == path else f"{same} and {path}"
+            raise UserError(f"ckpt_path: a file is there twice ({names}); an ensemble is of different ones")
     contents = {path: checkpoint.read_hotloop_checkpoint(path) for path in paths}
-    if len(contents) < len(paths):
-        raise UserError(f"ckpt_path={asked}: a file is there twice; an ensemble is of different ones")
     kinds = {}
     for path, held in contents.items():
         kind = held["hotloop"]["data"].get("kind")

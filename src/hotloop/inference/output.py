@@ -54,7 +54,7 @@ def write_evaluation(settings: dict[str, Any], result: dict[str, Any]) -> Path:
 
 @contextmanager
 def output_file(name: str) -> Iterator[TextIO]:
-    """The file to write, or standard output for "-"; UTF-8, LF line ends.
+    """The file to write, its folder made where there is none, or standard output for "-"; UTF-8, LF line ends.
 
     A file gets its name when it is complete: a failure leaves what was there before, and input and output may
     be the same file.
@@ -68,6 +68,7 @@ def output_file(name: str) -> Iterator[TextIO]:
     special = target.exists() and not target.is_file()  # a pipe or a device cannot be renamed onto
     draft = target if special else target.with_name(f".{target.name}.{os.getpid()}.part")
     try:
+        target.parent.mkdir(parents=True, exist_ok=True)
         file = open(draft, "w", encoding="utf-8", newline="\n")  # noqa: SIM115 - closed below
     except OSError as error:
         raise UserError(f"output: cannot write {name}: {error.strerror}") from error

@@ -2,7 +2,7 @@
 
 import logging
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -63,14 +63,14 @@ def translation_task(
         if tokenizer.size != size:
             raise UserError(f"{path}: the {side} tokeniser has {tokenizer.size} ids, the model {size}")
     task = TranslationTask(model=model, source_tokenizer=source_tokenizer, target_tokenizer=target_tokenizer)
-    task.search = search_options(saved["task"], search, model, path)
+    task.search = search_options(saved["task"], search, {path: model})
     checkpoint.load_weights(task, content, path)
     task.saved = saved
     return task.eval()
 
 
-def search_options(trained: dict[str, Any], asked: dict[str, Any], model: Any, path: str | Path) -> SearchOptions:
-    """Those asked for (None = not asked), the others as in training; see `SearchOptions`.
+def search_options(trained: dict[str, Any], asked: dict[str, Any], models: Mapping[str | Path, Any]) -> SearchOptions:
+    """Those asked for (None = not asked), the others as in training of the first model; see `SearchOptions`.
 
     What training used is left out where what is asked for leaves it nothing to do.
     """
@@ -88,9 +88,13 @@ def search_options(trained: dict[str, Any], asked: dict[str, Any], model: Any, p
         raise UserError(f"n_best={n_best} needs beam_size={n_best} or more")
     try:
         found = SearchOptions(**options)
-        found.check_model(model)
     except (TypeError, ValueError) as error:
-        raise UserError(f"{path}: {error}") from error
+        raise UserError(f"{next(iter(models))}: {error}") from error
+    for path, model in models.items():
+        try:
+            found.check_model(model)
+        except ValueError as error:
+            raise UserError(f"{path}: {error}") from error
     return found
 
 
@@ -105,18 +109,19 @@ def ensemble_task(
     (first, content), *others = contents.items()
     if not others:
         return translation_task(content, first, model_modules=model_modules, **search)
-    members = [translation_task(content, path, model_modules=model_modules) for path, content in contents.items()]
+    members = {path: translation_task(content, path, model_modules=model_modules) for path, content in contents.items()}
     for path, other in others:
         for what, key in (("target tokenisers", "target_tokenizer"), ("source tokenisers", "source_tokenizer"),
                           ("forms of text", "form")):  # fmt: skip
             if content["hotloop"]["data"].get(key) != other["hotloop"]["data"].get(key):
                 raise UserError(f"ckpt_path: {first} and {path} have different {what}: they are no ensemble")
+    models: dict[str | Path, Any] = {path: member.model for path, member in members.items()}
     task = TranslationTask(
-        model=Ensemble([member.model for member in members]),
-        source_tokenizer=members[0].source_tokenizer,
-        target_tokenizer=members[0].target_tokenizer,
+        model=Ensemble(list(models.values())),
+        source_tokenizer=members[first].source_tokenizer,
+        target_tokenizer=members[first].target_tokenizer,
     )
-    task.search = search_options(content["hotloop"]["task"], search, task.model, first)
+    task.search = search_options(content["hotloop"]["task"], search, models)
     task.saved = content["hotloop"]
     return task.eval()
 

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 
-from hotloop.tasks.losses import smoothed_cross_entropy
+from hotloop.tasks.losses import projected_losses
 
 Project = Callable[[Tensor], Tensor]
 
@@ -29,16 +29,17 @@ class _ChunkedLoss(torch.autograd.Function):
         for start in range(0, len(hidden), chunk):
             part = hidden[start : start + chunk].detach().requires_grad_()
             with torch.enable_grad():
-                smoothed, plain = smoothed_cross_entropy(project(part), labels[start : start + chunk], smoothing)
+                smoothed, plain = projected_losses(project, part, labels[start : start + chunk], smoothing)
                 found, *parts = torch.autograd.grad(smoothed.sum(), [part, *weights])
             losses.append(smoothed.detach())
             plains.append(plain)
             of_hidden[start : start + chunk] = found
             if of_weights:
                 torch._foreach_add_(of_weights, parts)
-            else:
-                of_weights = parts
+            else:  # in half precision each sum would lose what is small beside it
+                of_weights = [value.to(torch.promote_types(value.dtype, torch.float32)) for value in parts]
         ctx.gradients = [of_hidden, *of_weights]
+        ctx.dtypes = [value.dtype for value in (hidden, *weights)]
         plain = torch.cat(plains)
         ctx.mark_non_differentiable(plain)
         return torch.cat(losses), plain
@@ -54,7 +55,7 @@ class _ChunkedLoss(torch.autograd.Function):
         gradients, ctx.gradients = ctx.gradients, None
         for gradient in gradients:
             gradient *= of_losses[0]
-        return None, None, None, None, *gradients
+        return None, None, None, None, *(g.to(dtype) for g, dtype in zip(gradients, ctx.dtypes, strict=True))
 
 
 def chunked_losses(
@@ -73,10 +74,10 @@ def chunked_losses(
         smoothed losses (N,), whose sum (or a multiple of it) may be differentiated once, and plain losses (N,).
     """
     if len(hidden) <= chunk:
-        return smoothed_cross_entropy(project(hidden), labels, smoothing)
+        return projected_losses(project, hidden, labels, smoothing)
     if not torch.is_grad_enabled():
         pairs = [
-            smoothed_cross_entropy(project(part), wanted, smoothing)
+            projected_losses(project, part, wanted, smoothing)
             for part, wanted in zip(hidden.split(chunk), labels.split(chunk), strict=True)
         ]
         smoothed, plain = (torch.cat(part) for part in zip(*pairs, strict=True))

@@ -104,8 +104,40 @@ def start_from_vectors(task: Any, data: Any, lookup: Callable[..., Any]) -> None
                 log.warning("%s has no word of the %s vocabulary: is it of another language?", file, side)
     if options.freeze and first_process():
         names = [names_of(task.model, weight) for weight in options.parameters(task.model)]
-        period = "" if options.freeze is True else f" for {int(options.freeze)} epochs"
+        epochs = int(options.freeze)
+        period = "" if options.freeze is True else f" for {epochs} epoch{'' if epochs == 1 else 's'}"
         log.info("frozen%s: %s", period, "; ".join(names))
+
+
+def check_continued(saved: Any, settings: Any, path: Path) -> None:
+    """Refuse to continue with other frozen matrices than the checkpoint's; say so where a file is not read.
+
+    Args:
+        saved: options of the task in the checkpoint; it may be older than `pretrained`.
+        settings: those of the command.
+        path: the checkpoint, for messages.
+
+    Raises:
+        UserError: another `freeze`, or of other sides.
+    """
+    old, new = (options.get("pretrained") for options in (saved, settings))
+    old, new = (options if isinstance(options, dict) else {} for options in (old, new))
+    freeze = [repr(options.get("freeze") or False) for options in (old, new)]  # as text: 1 epoch is not `true`
+    sides = [[side for side in SIDES if options.get(side) is not None] for options in (old, new)]
+    if freeze[0] != freeze[1]:
+        raise UserError(
+            f"ckpt_path: {path} was trained with other options (task.pretrained.freeze {freeze[0]} → {freeze[1]}): "
+            "repeat its overrides"
+        )
+    if freeze[0] != "False" and sides[0] != sides[1]:
+        given = [" and ".join(names) or "none" for names in sides]
+        raise UserError(
+            f"ckpt_path: {path} was trained with frozen vectors of other sides (task.pretrained: {given[0]} → "
+            f"{given[1]}): repeat its overrides"
+        )
+    for side in sides[1]:
+        if old.get(side) != new[side] and first_process():
+            log.info("task.pretrained.%s=%s is not read: the embeddings are those of %s", side, new[side], path)
 
 
 def first_process() -> bool:
@@ -152,6 +184,17 @@ def width_message(task: Any, side: str, file: Path, width: int) -> str:
     """One line with both widths and the override that makes them one."""
     options: Mapping[str, Any] = task.saved.get("model", {}).get("options", {})
     keys = [key for key in ("embedding", f"{side}_embedding") if key in options] or ["hidden"]
-    overrides = " or ".join(f"model.{key}={width}" for key in keys)
+    advice = "add " + " or ".join(f"model.{key}={width}" for key in keys)
+    if keys == ["hidden"] and "heads" in options:
+        advice = heads_advice(width, int(options["heads"]))
     have = embedding_of(task.model, side).embedding_dim
-    return f"task.pretrained.{side}: {file} holds vectors of {width} numbers, the embedding has {have}: add {overrides}"
+    return f"task.pretrained.{side}: {file} holds vectors of {width} numbers, the embedding has {have}: {advice}"
+
+
+def heads_advice(width: int, heads: int) -> str:
+    """The override that gives a Transformer the width, with the number of heads nearest to `heads` that divides it."""
+    fitting = [count for count in range(1, width // 2 + 1) if width % (2 * count) == 0]
+    if not fitting:
+        return "a Transformer's width is even: take other vectors, or a model with model.embedding"
+    nearest = min(fitting, key=lambda count: (abs(count - heads), -count))
+    return f"add model.hidden={width}" + (f" model.heads={nearest}" if nearest != heads else "")

@@ -13,7 +13,7 @@ from hotloop.decoding.lines import texts_of
 from hotloop.metrics.translation import score_translations
 from hotloop.models.teacher_forcing import TeacherForcing
 from hotloop.tasks.chunked_loss import chunked_losses
-from hotloop.tasks.losses import smoothed_cross_entropy
+from hotloop.tasks.losses import projected_losses
 from hotloop.tasks.pretrained import Pretrained
 from hotloop.tasks.scheduled_sampling import PATHS, Path, decoder_inputs, slow_paths
 from hotloop.tasks.task import StepResult as StepResult
@@ -57,7 +57,7 @@ def token_losses(
     hidden = hidden.flatten(0, 1).index_select(0, places)
     labels = labels.flatten().index_select(0, places)
     if not chunk:
-        return *smoothed_cross_entropy(model.project(hidden), labels, label_smoothing), rows
+        return *projected_losses(model.project, hidden, labels, label_smoothing), rows
     return *chunked_losses(model.project, hidden, labels, chunk=chunk, smoothing=label_smoothing), rows
 
 

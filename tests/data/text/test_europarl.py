@@ -325,3 +325,11 @@ def test_home_folder_is_understood(tmp_path, monkeypatch):
     monkeypatch.setenv("HOME", str(tmp_path))
     write(tmp_path / "corpora", "train", FR_EN)
     assert content(Europarl(dir=os.path.join("~", "corpora")).files()["train"]) == PAIRS
+
+
+def test_the_files_are_told_once(tmp_path, caplog):
+    write(tmp_path, "train", FR_EN)
+    corpus = offline(tmp_path)
+    with caplog.at_level(logging.INFO):
+        assert corpus.files() == corpus.files()
+    assert [record.getMessage() for record in caplog.records] == ["Europarl fr-en: train train.fr"]

@@ -94,6 +94,7 @@ class Europarl:
         self.pair = pair_name(src_lang, tgt_lang)
         self.url, self.sha256, self.download = url, sha256, download
         self.stems = {"train": train, "valid": valid, "test": test}
+        self._told: dict[str, BitextFiles] = {}
         if "en" not in (src_lang, tgt_lang):
             if sha256 is not None:
                 raise UserError(f"data.corpus.sha256 cannot be set for {self.pair}: it is joined from two archives")
@@ -113,7 +114,9 @@ class Europarl:
                 splits[split] = found
             elif stem:
                 raise self._missing(split, stem)
-        logger.info("Europarl %s: %s", self.pair, ", ".join(f"{k} {v.source.name}" for k, v in splits.items()))
+        if splits != self._told:  # asked for more than once while a corpus is prepared
+            logger.info("Europarl %s: %s", self.pair, ", ".join(f"{k} {v.source.name}" for k, v in splits.items()))
+            self._told = dict(splits)
         return splits
 
     def _train(self) -> BitextFiles:

@@ -25,7 +25,9 @@ from hotloop.vocabulary import EOS
 log = logging.getLogger(__name__)
 
 Row = NDArray[np.float32]
+_BOM = b"\xef\xbb\xbf"
 _HEADER = re.compile(rb"\s*(\d+)[ \t]+(\d+)\s*")
+_SPACES = re.compile(rb" {2,}")
 _SAMPLE = 4096  # bytes that tell text from binary numbers
 _BOUNDARY = "▁"  # sentencepiece's mark before a word
 _JOIN = "￭"  # the word tokeniser's mark where a token touches its neighbour
@@ -114,7 +116,7 @@ def read_vectors(path: Path, wanted: Collection[str]) -> WordVectors:
         UserError: no such file, damaged, not a file of vectors, a row of another width, or a number that is none.
     """
     lines = raw_lines(path)
-    first = next(lines, b"")
+    first = next(lines, b"").removeprefix(_BOM)
     check_not_packed(path, first)
     keys = {word.encode("utf-8", "surrogatepass"): word for word in wanted}
     header = _HEADER.fullmatch(first)
@@ -177,6 +179,8 @@ def _read_text(path: Path, lines: Iterable[bytes], width: int, keys: dict[bytes,
             continue
         if b"\t" in line:
             line = line.replace(b"\t", b" ")
+        if b"  " in line:
+            line = _SPACES.sub(b" ", line)
         found.read += 1
         spaces = line.count(b" ")
         if spaces < width:

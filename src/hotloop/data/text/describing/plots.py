@@ -61,6 +61,7 @@ def draw_lengths(found: Statistics) -> Any:
 def draw_vocabulary(found: Statistics) -> Any:
     """Different words against running words with Heaps' law, and how much of the text the frequent words make up."""
     figure, ((growth, cover),) = _figure(1, 2, size=(11, 4.5))
+    below = _further_right(found)
     for side, name in _languages(found).items():
         facts = found.values["vocabulary"][side]
         running, distinct = np.array(facts["growth"], dtype=float).reshape(-1, 2).T
@@ -72,9 +73,10 @@ def draw_vocabulary(found: Statistics) -> Any:
         words = [entry["words"] for entry in facts["coverage"].values()]
         cover.plot(words, shares, "o-", color=COLOURS[side], label=name)
         for share, number in zip(shares, words, strict=True):
+            right = side == below
             cover.annotate(
-                f"{number:,}", (number, share), textcoords="offset points", fontsize=8, ha="center",
-                xytext=(0, 7 if side == "source" else -14),
+                f"{number:,}", (number, share), textcoords="offset points", fontsize=8, color=COLOURS[side],
+                xytext=(7, -11) if right else (-7, 5), ha="left" if right else "right",
             )  # fmt: skip
     growth.set(xlabel="running words", ylabel="different words", title="Vocabulary growth", xscale="log", yscale="log")
     cover.set(xlabel="most frequent words", ylabel="% of the text", title="Coverage", xscale="log", ylim=(87, 101))
@@ -84,6 +86,14 @@ def draw_vocabulary(found: Statistics) -> Any:
     growth.legend()
     cover.legend(loc="lower right")
     return figure
+
+
+def _further_right(found: Statistics) -> str:
+    """The side that needs more words for the same share: its labels go to the right, those of the other to the left."""
+    needed = {
+        side: sum(entry["words"] for entry in found.values["vocabulary"][side]["coverage"].values()) for side in SIDES
+    }
+    return max(SIDES, key=lambda side: needed[side])
 
 
 def draw_unknown(found: Statistics) -> Any:
@@ -133,5 +143,10 @@ def _figure(rows: int, columns: int, *, size: tuple[float, float]) -> tuple[Any,
 def _write(figure: Any, path: Path) -> Path:
     from matplotlib.backends.backend_agg import FigureCanvasAgg
 
+    for axes in figure.axes:
+        legend = axes.get_legend()
+        # Names of languages are text, a $ in one is no formula; labels of ticks are formulas.
+        for text in (axes.title, axes.xaxis.label, axes.yaxis.label, *(legend.get_texts() if legend else ())):
+            text.set_parse_math(False)
     FigureCanvasAgg(figure).print_png(path)
     return path

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass, fields
 from functools import lru_cache, partial
-from itertools import compress
+from itertools import compress, islice
 from typing import Any
 
 import numpy as np
@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from hotloop.data.progress import Progress
 from hotloop.data.text.describing.words import WordCounts
 from hotloop.data.text.normalisation import normalise
-from hotloop.data.text.preparing.chunks import hashes_of, in_chunks, joined_pairs, ordered_map
+from hotloop.data.text.preparing.chunks import PAIRS, hashes_of, in_chunks, joined_pairs, ordered_map
 from hotloop.data.text.preparing.filters import Filters
 from hotloop.data.text.preparing.recipe import Recipe
 from hotloop.data.text.preparing.splitting import assign_roles
@@ -115,7 +115,8 @@ def read_words(
         whole=recipe.pretokenized,
     )
     pairs = compress(read_pairs(recipe.files[split]), which.tolist())
-    for found in _mapped(work, pairs, executor, f"words of {split}", int(np.count_nonzero(which))):
+    title, count = f"words of {split}", int(np.count_nonzero(which))
+    for found in _mapped(work, pairs, executor, title, count, chunks=in_growing_chunks):
         for side, counts in zip(counted, found, strict=True):
             side.add(counts)
     return counted
@@ -141,16 +142,25 @@ def _words_in(stretch: str) -> tuple[str, ...]:
     return tuple(split_word(stretch))
 
 
+def in_growing_chunks(pairs: Iterable[tuple[str, str]]) -> Iterator[list[tuple[str, str]]]:
+    """Lists of pairs that make the text read so far a fifth longer each, up to PAIRS pairs: the growth of the
+    vocabulary is noted behind each, and is to be seen from the first sentences on."""
+    iterator, done = iter(pairs), 0
+    while chunk := list(islice(iterator, min(max(done // 5, 1), PAIRS))):
+        done += len(chunk)
+        yield chunk
+
+
 def _mapped(
     work: Callable[[Pairs], Any], pairs: Iterable[tuple[str, str]], executor: Executor | None, title: str,
-    total: int,
+    total: int, *, chunks: Callable[[Iterable[tuple[str, str]]], Iterator[list[tuple[str, str]]]] = in_chunks,
 ) -> Iterator[Any]:  # fmt: skip
     ahead = 2 * getattr(executor, "_max_workers", 1) + 2
     with Progress(title, total) as progress:
         sizes: list[int] = []
 
         def counted() -> Iterator[list[tuple[str, str]]]:
-            for chunk in in_chunks(pairs):
+            for chunk in chunks(pairs):
                 sizes.append(len(chunk))
                 yield chunk
 

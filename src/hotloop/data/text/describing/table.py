@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 WIDTH = 24  # of the first column
+COVERED = ("0.90", "0.95", "0.99")  # shares of the text, as `figures.coverage` names them
 
 
 def report(values: dict[str, Any]) -> str:
@@ -35,6 +36,11 @@ def _lines(values: dict[str, Any]) -> Iterator[str]:
     yield _row("vocabulary (words)", ["running", "different", "once", "90 %", "95 %", "99 %", "Heaps"])
     for side, language in (("source", source), ("target", target)):
         yield _vocabulary(language, values["vocabulary"][side])
+    vocabularies = values["vocabulary"].values()
+    if any(found["heaps"] is None for found in vocabularies):
+        yield "  Heaps –: no law of growth from fewer than 3 stretches of text"
+    if any(len(found["coverage"]) < len(COVERED) for found in vocabularies):
+        yield "  % –: the words that are told apart do not make up so much of the text"
     yield ""
     yield _row(
         "unknown", ["tokens", *(f"{int(size):,}" for size in _sizes(values)), "(word vocabularies of so many ids)"]
@@ -67,7 +73,7 @@ def _row(name: str, cells: list[str]) -> str:
 
 def _vocabulary(language: str, found: dict[str, Any]) -> str:
     covering = [f"{found['coverage'][share]['words']:,}" if share in found["coverage"] else "–"
-                for share in ("0.90", "0.95", "0.99")]  # fmt: skip
+                for share in COVERED]  # fmt: skip
     law = found["heaps"]
     return _row(
         f"  {language}",
