@@ -68,7 +68,8 @@ def draw_vocabulary(found: Statistics) -> Any:
         growth.plot(running, distinct, ".-", color=COLOURS[side], label=name)
         if law := facts["heaps"]:
             label = f"{name}: {law['k']:.3g} · N^{law['beta']:.3f}"
-            growth.plot(running, law["k"] * running ** law["beta"], "--", color=COLOURS[side], linewidth=1, label=label)
+            fitted = running[100 * running >= running[-1]]  # where `heaps` looks
+            growth.plot(fitted, law["k"] * fitted ** law["beta"], "--", color=COLOURS[side], linewidth=1, label=label)
         shares = [100 * float(share) for share in facts["coverage"]]
         words = [entry["words"] for entry in facts["coverage"].values()]
         cover.plot(words, shares, "o-", color=COLOURS[side], label=name)
@@ -80,7 +81,7 @@ def draw_vocabulary(found: Statistics) -> Any:
             )  # fmt: skip
     growth.set(xlabel="running words", ylabel="different words", title="Vocabulary growth", xscale="log", yscale="log")
     cover.set(xlabel="most frequent words", ylabel="% of the text", title="Coverage", xscale="log", ylim=(87, 101))
-    cover.margins(x=0.12)
+    cover.margins(x=0.18)
     for axis in (growth.xaxis, growth.yaxis, cover.xaxis):
         _label_numbers(axis)
     growth.legend()
