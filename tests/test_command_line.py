@@ -205,8 +205,10 @@ def test_predictions_are_written_whole_or_not_at_all(tiny_run, door):
     assert Path("kept").read_text() == "what was there\n"
     assert not [p for p in Path().iterdir() if p.name.endswith(".part")]
 
-    code, _, err = door("predict.py", checkpoint, "input=text", "output=no/such/folder")
-    assert code == 1 and err.count("\n") == 1 and "cannot write no/such/folder" in err
+    code, _, err = door("predict.py", checkpoint, "input=text", "output=text/is/no/folder")
+    assert code == 1 and err.count("\n") == 1 and "cannot write text/is/no/folder" in err
+    code, _, _ = door("predict.py", checkpoint, "input=text", "output=new/folder/text")
+    assert code == 0 and Path("new/folder/text").is_file()
 
 
 @pytest.mark.parametrize("argument", ["input=null", "output=null", "device=meta", "device=tpu9", "model_modules=os"])

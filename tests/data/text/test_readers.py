@@ -63,6 +63,13 @@ def test_a_compressed_file_without_its_extension_is_recognised(tmp_path: Path, e
         list(read_lines(path))
 
 
+def test_compressed_bytes_are_not_taken_for_old_line_ends(tmp_path: Path) -> None:
+    path = tmp_path / "train.fr"
+    path.write_bytes(b"\x1f\x8b\x08\x00\r\r\r\r" + bytes(40) + b"\xff")  # a time in its header may be anything
+    with pytest.raises(UserError, match=r"train\.fr, line 1: not UTF-8 .*\.gz"):
+        list(read_lines(path))
+
+
 @pytest.mark.parametrize(
     "inside", ["\u2028", "\u2029", "\u0085", "\x0c", "\x0b", "\x1c", "\x1d", "\x1e", "\r", "\x00", "\ufeff"]
 )

@@ -99,6 +99,8 @@ def read_lines(path: Path) -> Iterator[str]:
 
 def _check_first_line(path: Path, line: bytes, whole: bool) -> None:
     """Refuse what would decode, but as one line or as letters with NULs between them."""
+    if line.startswith(tuple(magic for magic, _ in _MAGIC)):
+        return  # bytes of any value; that they are no UTF-8 is told with what they are
     if not whole and b"\r" in line[:-1]:
         raise UserError(
             f"{path}: the lines end with CR alone (old Mac), so that all of the file is one line; convert it: "
