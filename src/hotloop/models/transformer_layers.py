@@ -167,11 +167,20 @@ class EncoderLayer(nn.Module):
         self.attention_norm, self.feed_forward_norm = nn.LayerNorm(hidden), nn.LayerNorm(hidden)
 
     def forward(self, x: Tensor, mask: Tensor | None, angles: Angles | None) -> Tensor:
-        asked = self.attention_norm(x) if self.pre_norm else x
-        x = x + self._drop(self.attention(*self.attention.project(asked, angles), mask=mask))
-        if not self.pre_norm:
-            x = self.attention_norm(x)
-        return self._feed(x)
+        return self._feed(self._attend_itself(x, angles, mask=mask))
+
+    def _attend_itself(
+        self, x: Tensor, angles: Angles | None, *, mask: Tensor | None = None, causal: bool = False
+    ) -> Tensor:
+        found = self.attention(*self.attention.project(self._asked(x), angles), mask=mask, causal=causal)
+        return self._add_itself(x, found)
+
+    def _asked(self, x: Tensor) -> Tensor:
+        return self.attention_norm(x) if self.pre_norm else x
+
+    def _add_itself(self, x: Tensor, found: Tensor) -> Tensor:
+        x = x + self._drop(found)
+        return x if self.pre_norm else self.attention_norm(x)
 
     def _feed(self, x: Tensor) -> Tensor:
         if self.pre_norm:
@@ -196,7 +205,7 @@ class DecoderLayer(EncoderLayer):
         self, x: Tensor, source: Tensor, mask: Tensor | None, angles: Angles | None
     ) -> Tensor:
         """x (B, T, H) with source states (B, S, H); each step sees itself and what is before it."""
-        x = self._attend_itself(x, angles)
+        x = self._attend_itself(x, angles, causal=True)
         return self._feed(self._attend_source(x, self._source_query(x), self.source_attention.remember(source), mask))
 
     def step(
@@ -215,18 +224,8 @@ class DecoderLayer(EncoderLayer):
 
     def source_weights(self, x: Tensor, source: Tensor, mask: Tensor | None, angles: Angles | None) -> Tensor:
         """Where `forward` looks with the same arguments: (B, A, T, S)."""
-        query = self._source_query(self._attend_itself(x, angles))
+        query = self._source_query(self._attend_itself(x, angles, causal=True))
         return attention_weights(query, self.source_attention.remember(source)[0], mask)
-
-    def _asked(self, x: Tensor) -> Tensor:
-        return self.attention_norm(x) if self.pre_norm else x
-
-    def _attend_itself(self, x: Tensor, angles: Angles | None) -> Tensor:
-        return self._add_itself(x, self.attention(*self.attention.project(self._asked(x), angles), causal=True))
-
-    def _add_itself(self, x: Tensor, found: Tensor) -> Tensor:
-        x = x + self._drop(found)
-        return x if self.pre_norm else self.attention_norm(x)
 
     def _source_query(self, x: Tensor) -> Tensor:
         return self.source_attention.ask(self.source_norm(x) if self.pre_norm else x)
