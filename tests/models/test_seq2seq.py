@@ -217,6 +217,15 @@ def test_zero_bridge_starts_from_zeros():
     assert len(state.hidden) == 3
 
 
+@pytest.mark.parametrize("bridge", ["concat", "zero"])
+def test_the_encoder_may_have_a_width_of_its_own(bridge):
+    half = Seq2Seq(attention="general", bridge=bridge, encoder_hidden=8, **TINY)
+    assert (half.encoder.hidden_size, half.decoder.hidden_size) == (8, 16)
+    assert parameter_count(half.memory) == 0  # two directions of 8 are as wide as the decoder
+    wide = Seq2Seq(attention="general", bridge=bridge, encoder_hidden=24, bidirectional=False, **TINY)
+    assert wide.memory.weight.shape == (16, 24)
+
+
 def test_tied_embeddings_share_one_matrix_and_start_with_moderate_logits():
     torch.manual_seed(0)
     sizes = {**TINY, "target_embedding": 16, "attention": "dot"}
@@ -289,6 +298,8 @@ def test_stepwise_training_drops_the_same_share_as_parallel():
         ({"teacher_forcing": 1.5}, "teacher_forcing = 1.5"),
         ({"bridge": "zero", "attention": None}, "zero"),
         ({"bridge": "concat", "decoder_layers": 3}, "concat.*2 and 3"),
+        ({"encoder_hidden": 0}, "encoder_hidden = 0"),
+        ({"encoder_hidden": 8}, "encoder_hidden=8 is not hidden=16.*concat"),
         ({"tie_embeddings": True}, "tie_embeddings.*12 and 16"),
     ],
 )

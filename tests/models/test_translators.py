@@ -24,6 +24,10 @@ TRANSLATORS = {
     "general": lambda: Seq2Seq(attention="general", **TINY),
     "general, one direction": lambda: Seq2Seq(attention="general", bidirectional=False, bridge="concat", **TINY),
     "concat": lambda: Seq2Seq(attention="concat", init="xavier", **TINY),
+    "general, narrow encoder": lambda: Seq2Seq(attention="general", bridge="concat", encoder_hidden=8, **TINY),
+    "general, wide encoder": lambda: Seq2Seq(
+        attention="general", bridge="zero", encoder_hidden=24, bidirectional=False, cell="gru", **TINY
+    ),
     "general, zero bridge": lambda: Seq2Seq(attention="general", bridge="zero", encoder_layers=1, **TINY),
     "general, tied": lambda: Seq2Seq(attention="general", target_embedding=16, tie_embeddings=True, **TINY),
     "mlp": lambda: Seq2Seq(attention="mlp", cell="gru", bridge="concat", **TINY),

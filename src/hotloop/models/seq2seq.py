@@ -42,7 +42,7 @@ class Seq2Seq(nn.Module):
     Options (all by keyword):
 
     - ``embedding``: width of both embeddings, or ``source_embedding`` / ``target_embedding`` for one side.
-    - ``hidden``: width of the decoder and of each direction of the encoder.
+    - ``hidden``: width of the decoder; ``encoder_hidden``: of each direction of the encoder, None = hidden.
     - ``cell``: ``"lstm"`` or ``"gru"``, of both sides.
     - ``attention``: None or a score of `LuongAttention`.
     - ``input_feeding``: each step also reads the tanh(W [context; h]) of the step before (Luong et al. 2015, section
@@ -87,6 +87,7 @@ class Seq2Seq(nn.Module):
         source_embedding: int | None = None,
         target_embedding: int | None = None,
         hidden: int = 256,
+        encoder_hidden: int | None = None,
         encoder_layers: int = 2,
         decoder_layers: int = 2,
         bidirectional: bool = True,
@@ -106,10 +107,11 @@ class Seq2Seq(nn.Module):
         super().__init__()
         source_embedding = embedding if source_embedding is None else source_embedding
         target_embedding = embedding if target_embedding is None else target_embedding
+        encoder_hidden = hidden if encoder_hidden is None else encoder_hidden
         check_positive(
             source_vocabulary=source_vocabulary, target_vocabulary=target_vocabulary, embedding=embedding,
             source_embedding=source_embedding, target_embedding=target_embedding, hidden=hidden,
-            encoder_layers=encoder_layers, decoder_layers=decoder_layers,
+            encoder_hidden=encoder_hidden, encoder_layers=encoder_layers, decoder_layers=decoder_layers,
         )  # fmt: skip
         check_rates(
             encoder_embedding_dropout=encoder_embedding_dropout, encoder_dropout=encoder_dropout,
@@ -128,6 +130,11 @@ class Seq2Seq(nn.Module):
             raise ValueError(
                 f'bridge "concat" needs as many encoder as decoder layers, not {encoder_layers} and {decoder_layers}; '
                 'bridge "layers" takes any numbers'
+            )
+        if bridge == "layers" and encoder_hidden != hidden:
+            raise ValueError(
+                f'bridge "layers" mixes layers, not widths: encoder_hidden={encoder_hidden} is not hidden={hidden}; '
+                'bridge "concat" and "zero" take any widths'
             )
         if tie_embeddings and target_embedding != hidden:
             raise ValueError(f"tie_embeddings needs target_embedding = hidden, not {target_embedding} and {hidden}")
@@ -148,21 +155,21 @@ class Seq2Seq(nn.Module):
         self.source_embedding = nn.Embedding(source_vocabulary, source_embedding, padding_idx=PAD)
         self.target_embedding = nn.Embedding(target_vocabulary, target_embedding, padding_idx=PAD)
         self.encoder = CELLS[cell](
-            source_embedding, hidden, encoder_layers, batch_first=True, bidirectional=bidirectional,
+            source_embedding, encoder_hidden, encoder_layers, batch_first=True, bidirectional=bidirectional,
             dropout=encoder_dropout if encoder_layers > 1 else 0.0,
         )  # fmt: skip
         self.decoder = CELLS[cell](
             target_embedding + (hidden if input_feeding else 0), hidden, decoder_layers, batch_first=True,
             dropout=decoder_dropout if decoder_layers > 1 else 0.0,
         )  # fmt: skip
+        width = self.directions * encoder_hidden  # of what the encoder gives
         for name in ("bridge_hidden", "bridge_cell")[: 2 if cell == "lstm" else 1]:
             if bridge == "layers":
                 setattr(self, name, nn.Linear(self.directions * encoder_layers, decoder_layers))
             elif bridge == "concat":
-                width = self.directions * hidden
                 setattr(self, name, nn.ModuleList(nn.Linear(width, hidden) for _ in range(decoder_layers)))
         if attention is not None:
-            self.memory = nn.Linear(2 * hidden, hidden) if bidirectional else nn.Identity()
+            self.memory = nn.Linear(width, hidden) if width != hidden else nn.Identity()
             self.attention = LuongAttention(hidden=hidden, score=attention)
             self.combine = nn.Linear(2 * hidden, hidden)
         self.projection = nn.Linear(hidden, target_vocabulary)
