@@ -270,7 +270,7 @@ class Seq2Seq(nn.Module):
     def _cross_bridge(self, last: Carried) -> Carried:
         """Encoder states (layers * directions, B, H) to decoder states (decoder layers, B, H)."""
         if self.bridge == "zero":
-            zeros = last[0].new_zeros(self.decoder.num_layers, *last[0].shape[1:])
+            zeros = last[0].new_zeros(self.decoder.num_layers, last[0].shape[1], self.decoder.hidden_size)
             return (zeros,) * len(last)
         maps = [getattr(self, name) for name in ("bridge_hidden", "bridge_cell")[: len(last)]]
         if self.bridge == "layers":
