@@ -1,0 +1,1 @@
+"""Runs beside each other: python -m hotloop.report RUN [RUN …]"""
