@@ -83,6 +83,11 @@ def test_help_of_the_other_doors_lists_their_keys(door, script):
     assert code == 0 and "ckpt_path" in out and "beam_size" in out
 
 
+def test_help_of_the_diagnosis_says_what_it_takes(door):
+    code, out, _ = door("diagnose.py", "--help")
+    assert code == 0 and "overrides of train.py" in out and "diagnose.minutes" in out
+
+
 def test_e18_what_a_run_prints_can_be_pasted_also_from_a_folder_with_a_space(tiny_run, door, tmp_path):
     code, out, _ = tiny_run("hydra.run.dir=my runs/first [1]")
     assert code == 0, out
@@ -160,6 +165,9 @@ def test_a_mistake_is_one_line_on_standard_error(door, arguments, expected):
         ("predict.py", ["ckpt_path=no.ckpt", "beam_size=0"], "beam_size=0: expected a whole number"),
         ("predict.py", ["ckpt_path=no.ckpt", "batch_size=many"], "batch_size='many'"),
         ("predict.py", ["ckpt_path=no.ckpt", "beam=3"], "did you mean beam_size"),
+        ("diagnose.py", ["model=seq2seq", "model.hiden=3"], "did you mean model.hidden"),
+        ("diagnose.py", ["diagnose.minutes=0"], "diagnose.minutes=0: expected a number from 0.1"),
+        ("diagnose.py", ["ckpt_path=last"], "leave ckpt_path out"),
     ],
 )
 def test_mistakes_at_the_other_doors_are_one_line_too(door, script, arguments, expected):

@@ -1,4 +1,4 @@
-"""The command line: what train.py, evaluate.py and predict.py share.
+"""The command line: what train.py, diagnose.py, evaluate.py and predict.py share.
 
 Hydra composes the configuration; mistakes in it are told in one line. Heavy imports stay inside the `main` of
 each door, so that `--help`, `--cfg job` and completion answer at once.
@@ -207,7 +207,7 @@ def explain(error: Exception, arguments: list[str], *, conf: Path, config_name: 
 
 def _nearest_key(key: str, arguments: list[str], conf: Path, config_name: str) -> str:
     """Suggestions for an unknown key, from the configuration that the other overrides compose."""
-    groups = group_names(conf) if config_name == "train" else []
+    groups = group_names(conf) if config_name in ("train", "diagnose") else []
     choices = [a for a in arguments if a.partition("=")[0] in groups]
     try:
         from hydra import compose, initialize_config_dir
