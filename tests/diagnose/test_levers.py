@@ -4,7 +4,7 @@ import pytest
 
 from hotloop.diagnose.advice import advise, joined
 from hotloop.diagnose.diagnosis import training_settings, without
-from hotloop.diagnose.levers import SAME, Gain, Lever, gain_of, levers_for
+from hotloop.diagnose.levers import SAME, Gain, Lever, gain_of, levers_for, sum_of
 from hotloop.diagnose.trial import StepTime
 from hotloop.errors import UserError
 from tests.conftest import compose_config
@@ -82,6 +82,13 @@ def test_the_gain_is_the_median_of_the_pairs_with_its_quartiles():
     assert gain.units_per_s == pytest.approx(500 / 2.525)
     assert gain.samples_per_s == pytest.approx(50 / 2.525)
     assert gain.loss_difference == 0.0
+
+
+def test_a_turn_of_several_steps_counts_as_one_round():
+    turn = sum_of(steps(1.0, 3.0))
+    assert (turn.seconds, turn.samples, turn.units, turn.loss, turn.steps) == (4.0, 20, 200, 2.0, 2)
+    gain = gain_of(Lever(("a=1",)), [turn, turn], [sum_of(steps(0.5, 1.5))] * 2)
+    assert (gain.speed_up, gain.step_s, gain.units_per_s) == (2.0, 1.0, 100.0)
 
 
 def test_other_batches_are_compared_by_their_totals():

@@ -91,7 +91,7 @@ def diagnose(config: Any, *, overrides: list[str] | None = None, compose: Callab
     advice = advise([gain for gain in gains if isinstance(gain, Gain)], measure)
 
     def command_of(more: tuple[str, ...]) -> str:
-        kept = [o for o in without(typed, more) if not o.startswith(f"{OWN}.")]
+        kept = [o for o in without(typed, more) if not key_of(o).startswith((f"{OWN}.", "run_dir", "hydra."))]
         return announce.command("train.py", *kept, *more)
 
     print(advice_text(advice, command_of))

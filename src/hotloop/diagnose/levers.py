@@ -14,6 +14,7 @@ from hotloop.errors import UserError
 NOISE = 0.03  # a gain below this is not told from chance, whatever the spread
 ROUNDS = (3, 60)  # of both trials, at least and at most
 WARM_UP = 2  # steps of each trial that are not counted
+TURN = 4  # steps that count of each turn, where there are loader processes
 SLOW = 1.0  # seconds: where a step takes longer, one round and one step of warm-up less will do
 
 # What a lever leaves as it was.
@@ -239,17 +240,33 @@ def compare(
     times: list[list[StepTime]] = [[], []]
     try:
         slow = max(trial.step().seconds for trial in trials) > SLOW
+        ready = max(trial.made_ahead for trial in trials)
+        if ready and slow:
+            raise UserError("steps of over a second are too long to tell what loader processes give")
         for trial in trials * (WARM_UP - 1 - slow):
             trial.step()
         for number in range(ROUNDS[1]):
             if number >= ROUNDS[0] - slow and time.monotonic() > end:
                 break
             for which in (0, 1) if number % 2 == 0 else (1, 0):
-                times[which].append(trials[which].step())
+                # Loader processes work on while the other trial has its turn: what they had ready does not count.
+                taken = [trials[which].step() for _ in range(ready + TURN if ready else 1)]
+                times[which].append(sum_of(taken[ready:]))
     finally:
         for trial in trials:
             trial.close()
     return gain_of(lever, *times)
+
+
+def sum_of(steps: list[StepTime]) -> StepTime:
+    """One turn of several steps."""
+    return StepTime(
+        seconds=sum(step.seconds for step in steps),
+        samples=sum(step.samples for step in steps),
+        units=sum(step.units for step in steps),
+        loss=statistics.fmean(step.loss for step in steps),
+        steps=sum(step.steps for step in steps),
+    )
 
 
 def gain_of(lever: Lever, before: list[StepTime], after: list[StepTime]) -> Gain:
@@ -274,7 +291,7 @@ def gain_of(lever: Lever, before: list[StepTime], after: list[StepTime]) -> Gain
         speed_up=speed_up,
         low=low,
         high=high,
-        step_s=statistics.median(step.seconds for step in after),
+        step_s=statistics.median(step.seconds / step.steps for step in after),
         units_per_s=_rate(after),
         samples_per_s=sum(s.samples for s in after) / sum(s.seconds for s in after),
         rounds=len(after),

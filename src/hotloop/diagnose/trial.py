@@ -25,19 +25,21 @@ SINGLE = {"devices": 1, "num_nodes": 1, "strategy": "auto", "fast_dev_run": Fals
 
 @dataclass(frozen=True)
 class StepTime:
-    """One training step.
+    """One training step, or several in one turn.
 
     Attributes:
         seconds: of the whole step, waiting for its batch included.
         samples: sentence pairs or pictures.
         units: what losses are counted by: real target tokens, or pictures.
         loss: mean over the units.
+        steps: how many these are the sums of.
     """
 
     seconds: float
     samples: int
     units: int
     loss: float
+    steps: int = 1
 
 
 class Trial:
@@ -72,6 +74,7 @@ class Trial:
         )
         data.trainer = self.trainer  # tells whether to pin
         loader = data.train_dataloader()
+        self.made_ahead = loader.num_workers * (loader.prefetch_factor or 0)  # batches
         self._batches = endless(loader, data._train_sampler)
 
     def next_batch(self) -> Any:
