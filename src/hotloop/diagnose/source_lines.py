@@ -20,7 +20,7 @@ from torch.overrides import TorchFunctionMode
 PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 TOOL = tuple(
     os.path.join(os.path.dirname(os.path.abspath(__file__)), f"{name}.py")
-    for name in ("source_lines", "breakdown", "module_costs", "operators")
+    for name in ("source_lines", "breakdown", "module_costs", "operators", "trial", "diagnosis")
 )
 LIBRARIES = tuple(
     {os.path.abspath(sysconfig.get_path(name)) + os.sep for name in ("stdlib", "platstdlib", "purelib", "platlib")}
