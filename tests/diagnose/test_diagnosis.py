@@ -39,23 +39,21 @@ def diagnose_tiny(tmp_path, bitext, pictures):
     return run
 
 
-def test_a_decoder_that_goes_word_by_word_is_advised_to_go_at_once(diagnose_tiny, tmp_path, capsys):
-    advice, content, folder = diagnose_tiny("model.decoding=stepwise")
+def test_a_decoder_that_goes_word_by_word_is_tried_at_once_and_the_command_can_be_run(diagnose_tiny, tmp_path, capsys):
+    _, content, folder = diagnose_tiny("model.decoding=stepwise")
     parallel = next(lever for lever in content["levers"] if lever["overrides"] == ["model.decoding=parallel"])
-    assert parallel["verdict"] == "faster"
+    assert parallel["rounds"] >= 2 and parallel["speed_up"] > 0
     assert parallel["loss_difference"] < 0.1
-    assert "model.decoding=parallel" in advice.same_model.lever.overrides
     assert "model.decoding=parallel" in capsys.readouterr().out
 
-    command = shlex.split(content["same_model"]["command"])
+    command = shlex.split(parallel["command"])
     assert command[1] == "train.py"
-    assert "model.decoding=stepwise" not in command
-    assert not [part for part in command if part.startswith("diagnose")]
-    kept = [part for part in command[2:] if not part.startswith("run_dir=")]
-    train(compose_config(*kept, f"run_dir={tmp_path / 'run'}", "trainer.max_steps=2", "test=false"))
+    assert "model.decoding=parallel" in command and "model.decoding=stepwise" not in command
+    assert not [part for part in command if part.startswith(("diagnose", "run_dir"))]
+    train(compose_config(*command[2:], f"run_dir={tmp_path / 'run'}", "trainer.max_steps=2", "test=false"))
 
     page = (folder / "diagnosis.md").read_text(encoding="utf-8")
-    assert content["same_model"]["command"] in page
+    assert content["base_command"] in page
     assert "model.decoding=parallel" in page
     assert (folder / "diagnosis.png").stat().st_size > 5_000
     assert sorted(path.name for path in folder.iterdir()) == ["diagnosis.json", "diagnosis.md", "diagnosis.png"]
