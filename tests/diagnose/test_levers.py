@@ -154,6 +154,16 @@ def test_levers_that_hinder_each_other_leave_the_best_one_measured_anew():
     assert advise([gain("a=1", 1.5), gain("b=1", 2.0)], refuse).same_model.lever.name == "b=1"
 
 
+def test_what_is_not_faster_the_second_time_is_never_advised():
+    second = {"a=1": 1.4, "b=1": 0.65}
+
+    def measure(gains):
+        return gain("both", 0.9) if len(gains) == 2 else gain(gains[0].lever.name, second[gains[0].lever.name])
+
+    assert advise([gain("a=1", 1.5), gain("b=1", 2.0)], measure).same_model.lever.name == "a=1"
+    assert advise([gain("b=1", 2.0)], measure).same_model is None
+
+
 def test_nothing_faster_is_no_advice():
     advice = advise([gain("a=1", 1.0), gain("b=1", 0.5)], product)
     assert advice.same_model is advice.any_model is None
