@@ -82,14 +82,10 @@ def train(config: Any) -> float | None:
     check_measurable(settings, data.splits())
     if resume_from is not None:
         check_same_data(content["hotloop"], data, resume_from, settings)
-    facts = model_facts(settings, data.facts)
-    model = build(settings["model"], "model", allowed=settings["allow_targets"], **facts)
-    task: Any = build_task(settings, data, model)
+    model, task = build_model_and_task(settings, data)
     if resume_from is None and pretrained_of(settings).files():
         start_from_vectors(task, data, token_vectors)
-    if settings["compile"]:
-        # Sentences differ in length from batch to batch; pictures have one size.
-        model.compile(dynamic=True if kind_of(settings, "task") == "text" else None)
+    compile_if_asked(settings, model)
     trainer = build_trainer(settings, callbacks=callbacks)
     if settings["auto_batch_size"]:
         data.batch_size = find_batch_size(task, data, trainer)
@@ -211,6 +207,19 @@ def optimizer_factory(settings: dict[str, Any]) -> partial[torch.optim.Optimizer
 def schedule_factory(settings: dict[str, Any]) -> partial[Any]:
     node = dict(settings["scheduler"])
     return partial(find_target(node.pop("_target_", None), "scheduler", settings["allow_targets"]), **node)
+
+
+def build_model_and_task(settings: dict[str, Any], data: Any) -> tuple[nn.Module, Any]:
+    """A new model, its sizes taken from the data, and the task that trains it."""
+    facts = model_facts(settings, data.facts)
+    model = build(settings["model"], "model", allowed=settings["allow_targets"], **facts)
+    return model, build_task(settings, data, model)
+
+
+def compile_if_asked(settings: dict[str, Any], model: nn.Module) -> None:
+    if settings["compile"]:
+        # Sentences differ in length from batch to batch; pictures have one size.
+        model.compile(dynamic=True if kind_of(settings, "task") == "text" else None)
 
 
 def build_task(settings: dict[str, Any], data: Any, model: nn.Module) -> pl.LightningModule:

@@ -13,6 +13,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from hotloop.callbacks import environment
 from hotloop.diagnose.module_costs import Health, ModuleCost, module_costs
 from hotloop.diagnose.operators import Operator, operator_fields
 from hotloop.diagnose.source_lines import CallTracer, Line, Loop, sampled, top_lines
@@ -148,11 +149,10 @@ def breakdown(step: Step, *, steps: int = 10, warm_up: int = 2) -> Breakdown:
 
 
 def _measured(step: Step, device: torch.device, steps: int, warm_up: int) -> Breakdown:
-    synchronize = _wait_for(device)
+    synchronize = partial(environment.synchronize, device)
     run = partial(_run, step)
     step.optimizer.zero_grad(set_to_none=True)
-    if device.type == "cuda":
-        torch.cuda.reset_peak_memory_stats(device)
+    environment.reset_peak(device)
     for _ in range(warm_up):
         run(lambda _: nullcontext())
     synchronize()
@@ -196,7 +196,7 @@ def _measured(step: Step, device: torch.device, steps: int, warm_up: int) -> Bre
         loss=float(loss),
         **health.shares,
         peak_rss_mb=_peak_rss_mb(),
-        peak_gpu_mb=torch.cuda.max_memory_allocated(device) / 1e6 if device.type == "cuda" else None,
+        peak_gpu_mb=environment.peak_gpu_mb(device),
     )  # fmt: skip
 
 
@@ -221,13 +221,6 @@ def _run(step: Step, around: Around) -> Tensor:
 def _uncompiled() -> AbstractContextManager[Any]:
     """Compiled code has neither modules nor lines to look at: run what it was compiled from."""
     return torch.compiler.set_stance("force_eager") if "torch._dynamo" in sys.modules else nullcontext()
-
-
-def _wait_for(device: torch.device) -> Callable[[], None]:
-    if device.type == "cpu":
-        return nothing
-    module = getattr(torch, device.type)
-    return lambda: module.synchronize()
 
 
 @contextmanager

@@ -12,6 +12,7 @@ import lightning.pytorch as pl
 import torch
 
 from hotloop import announce
+from hotloop.callbacks.environment import device_name
 from hotloop.checks import kind_of
 from hotloop.config import plain_config
 from hotloop.diagnose.advice import Advice, advise, joined
@@ -20,7 +21,7 @@ from hotloop.diagnose.findings import Finding, findings
 from hotloop.diagnose.levers import Gain, compare, levers_for, try_levers
 from hotloop.diagnose.pages import write_pages
 from hotloop.diagnose.tables import advice_text, breakdown_text, gains_table
-from hotloop.diagnose.trial import Trial, affordable_batch, ready_data
+from hotloop.diagnose.trial import Trial, affordable_batch, ready_data, single_trainer
 from hotloop.errors import UserError
 from hotloop.run import checked, quieten_libraries, task_overrides
 
@@ -65,8 +66,9 @@ def diagnose(config: Any, *, overrides: list[str] | None = None, compose: Callab
     if torch.cuda.is_available():
         torch.set_float32_matmul_precision(settings["matmul_precision"])
     data = ready_data(settings)
-    device = device_type(settings)
-    announce_start(settings, data, minutes, device)
+    trainer = single_trainer(settings)
+    device = trainer.strategy.root_device
+    announce_start(settings, trainer, data, minutes)
     seconds = 60.0 * minutes
     size = affordable_batch(settings, data, seconds=seconds / STEPS)
     if size is not None:
@@ -76,7 +78,7 @@ def diagnose(config: Any, *, overrides: list[str] | None = None, compose: Callab
     found, said = explain(settings, data, seconds=BREAKDOWN_SHARE * seconds)
     print(breakdown_text(found, said) + "\n")
     gains = try_levers(
-        levers_for(settings, device=device, kind=kind, whole=size is None),
+        levers_for(settings, device=device.type, kind=kind, whole=size is None),
         settings=settings,
         data=data,
         settings_with=settings_with,
@@ -97,8 +99,9 @@ def diagnose(config: Any, *, overrides: list[str] | None = None, compose: Callab
     print(advice_text(advice, command_of))
     folder = Path(settings["run_dir"])
     write_pages(
-        folder, found=found, said=said, gains=gains, advice=advice, command_of=command_of, settings=settings, kind=kind
-    )
+        folder, found=found, said=said, gains=gains, advice=advice, command_of=command_of, settings=settings, kind=kind,
+        device=device_name(device),
+    )  # fmt: skip
     log.info("written to %s: diagnosis.json, diagnosis.md, diagnosis.png", announce.relative(folder))
     return advice
 
@@ -121,7 +124,7 @@ def explain(settings: dict[str, Any], data: Any, *, seconds: float) -> tuple[Bre
     finally:
         trial.close()
     facts = {
-        "device": trial.device.type,
+        "device": found.device,
         "precision": str(settings["trainer"]["precision"]),
         "padding_share": trial.padding_share,
         "batch_size": settings["data"].get("batch_size"),
@@ -148,19 +151,9 @@ def minutes_of(settings: dict[str, Any]) -> float:
     return float(minutes)
 
 
-def device_type(settings: dict[str, Any]) -> str:
-    """Type of the device that the Trainer would choose."""
-    trainer = pl.Trainer(
-        accelerator=settings["trainer"]["accelerator"], devices=1, logger=False, enable_checkpointing=False,
-        enable_progress_bar=False, enable_model_summary=False,
-    )  # fmt: skip
-    return trainer.strategy.root_device.type
-
-
-def announce_start(settings: dict[str, Any], data: Any, minutes: float, device: str) -> None:
-    threads = f", {torch.get_num_threads()} threads" if device == "cpu" else ""
+def announce_start(settings: dict[str, Any], trainer: pl.Trainer, data: Any, minutes: float) -> None:
     rows = [
-        ("device", f"{device}{threads}; one process"),
+        ("device", f"{announce.device_name(trainer)}; one process"),
         ("precision", str(settings["trainer"]["precision"])),
         *data.description().items(),
         ("time", f"about {minutes:g} minutes; diagnose.minutes=… for more or less"),

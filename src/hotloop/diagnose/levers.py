@@ -232,8 +232,9 @@ def compare(
         settings, data, settings_with: see `try_levers`.
         seconds: about how long, warm-up included; some rounds are run in any case.
     """
-    settings_with(lever.overrides)  # refused here if they do not go together
-    changed = settings_with(lever.run)
+    changed = settings_with(lever.overrides)  # refused here if they do not go together
+    if lever.held:
+        changed = settings_with(lever.run)
     other = data if changed["data"] == settings["data"] else ready_data(changed)
     end = time.monotonic() + seconds
     trials = [Trial(settings, data), Trial(changed, other, held=bool(lever.held))]

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from hotloop.callbacks.environment import device_name, versions
+from hotloop.callbacks.environment import versions
 from hotloop.callbacks.json_file import write_json
 from hotloop.diagnose.advice import Advice
 from hotloop.diagnose.breakdown import Breakdown
@@ -24,6 +24,7 @@ from hotloop.diagnose.tables import (
     phase_rows,
 )
 from hotloop.errors import UserError
+from hotloop.report.markdown import markdown_table
 
 COLOURS = {"faster": "tab:blue", "noise": "tab:gray", "slower": "tab:orange"}
 
@@ -38,18 +39,16 @@ def write_pages(
     command_of: Callable[[tuple[str, ...]], str],
     settings: dict[str, Any],
     kind: str,
+    device: str,
 ) -> None:
     """Write the three files.
 
     Raises:
         UserError: the folder cannot be written to.
     """
-    import torch
-
-    device = "cuda" if torch.cuda.is_available() else "cpu"
     content = {
         "base_command": command_of(()),
-        "device": device_name(torch.device(device)),
+        "device": device,
         "versions": versions(),
         "seed": settings["seed"],
         "batch_size": settings["data"].get("batch_size"),
@@ -98,22 +97,21 @@ def page(
     parts.append(
         "## Overrides tried\n\nEach was run beside the settings as they are, step by step in turn. The spread is that "
         "of the middle half of the rounds, or a standard error where the batches are others. Gains under 3 % or with a "
-        "spread around 1 are noise.\n\n" + markdown_table(gain_rows(gains, kind=kind))
+        "spread around 1 are noise.\n\n" + table_of(gain_rows(gains, kind=kind))
     )
     if picture:
         parts.append("![speed-up of each override](diagnosis.png)")
     tables = (phase_rows(found), operator_rows(found), module_rows(found), line_rows(found))
     parts.append(
         f"## Where a step goes\n\nBatches of {content['batch_size']}, medians over {found.steps} steps. Source lines "
-        "are sampled.\n\n" + "\n\n".join(markdown_table(rows) for rows in tables)
+        "are sampled.\n\n" + "\n\n".join(map(table_of, tables))
     )
     return "\n\n".join(parts) + "\n"
 
 
-def markdown_table(rows: Rows) -> str:
-    """Rows of cells, the first of them the head."""
-    head, *body = ([cell.replace("|", "/") for cell in row] for row in rows)
-    return "\n".join(f"| {' | '.join(cells)} |" for cells in (head, ["---"] * len(head), *body))
+def table_of(rows: Rows) -> str:
+    """Rows as a table of Markdown."""
+    return markdown_table(rows[0], rows[1:])
 
 
 def draw(gains: list[Gain | Untried], path: Path) -> bool:

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from hotloop.announce import relative
 from hotloop.diagnose.advice import Advice
 from hotloop.diagnose.breakdown import Breakdown
 from hotloop.diagnose.findings import Finding
 from hotloop.diagnose.levers import Gain, Untried
 
 HEAD = ("override", "speed-up", "spread", "step", "{unit}/s", "verdict", "changes")
-
 
 Rows = list[tuple[str, ...]]  # a head, and a row each
 
@@ -51,7 +49,7 @@ def module_rows(found: Breakdown) -> Rows:
 def line_rows(found: Breakdown) -> Rows:
     """The source lines that were running most often."""
     rows: Rows = [("source line", "function", "share of looks")]
-    return rows + [(near(each.place), each.function, f"{each.share:.0%}") for each in found.lines[:SHOWN]]
+    return rows + [(each.place, each.function, f"{each.share:.0%}") for each in found.lines[:SHOWN]]
 
 
 def milliseconds(seconds: float) -> str:
@@ -79,13 +77,7 @@ def findings_text(said: list[Finding]) -> str:
 
 def at(finding: Finding) -> str:
     """Where a finding points to, if that is a line of source."""
-    return f" ({near(finding.where)})" if ":" in finding.where else ""
-
-
-def near(place: str) -> str:
-    """``file:line`` with the file as seen from here."""
-    file, colon, line = place.rpartition(":")
-    return relative(file) + colon + line
+    return f" ({finding.where})" if ":" in finding.where else ""
 
 
 def columns(rows: Rows, *, left: tuple[int, ...] = (0, 1)) -> str:

@@ -12,10 +12,10 @@ import lightning.pytorch as pl
 import torch
 from torch import Tensor
 
-from hotloop.checks import model_facts
-from hotloop.config import build
+from hotloop.callbacks.counting import StepCounter
+from hotloop.callbacks.environment import synchronize
 from hotloop.errors import UserError
-from hotloop.run import build_data, build_task, build_trainer
+from hotloop.run import build_data, build_model_and_task, build_trainer, compile_if_asked
 
 SMALLEST = 2  # samples: batch normalisation needs more than one
 
@@ -52,18 +52,14 @@ class Trial:
     """
 
     def __init__(self, settings: dict[str, Any], data: Any, *, held: bool = False) -> None:
-        self.settings, self.data, self.held = settings, data, held
-        self.steps = self._cells = self._real_cells = 0
+        self.held = held
+        self.steps = 0
+        self._counter = StepCounter()
         self.seed = settings["seed"]
         pl.seed_everything(self.seed, workers=True, verbose=False)
-        model = build(
-            settings["model"], "model", allowed=settings["allow_targets"], **model_facts(settings, data.facts)
-        )
-        task: Any = build_task(settings, data, model)
-        if settings["compile"]:
-            model.compile(dynamic=True if task.kind == "text" else None)
-        quiet = {**settings, "logger": None, "trainer": {**settings["trainer"], **SINGLE}}
-        self.trainer = build_trainer(quiet, callbacks=[])
+        model, task = build_model_and_task(settings, data)
+        compile_if_asked(settings, model)
+        self.trainer = single_trainer(settings)
         self.device = self.trainer.strategy.root_device
         plugin = self.trainer.precision_plugin
         self.task = cast("Any", plugin.convert_module(task).to(self.device).train())
@@ -80,16 +76,13 @@ class Trial:
     def next_batch(self) -> Any:
         """The next training batch, on the device."""
         batch = next(self._batches)
-        for side in ("source", "target"):
-            if hasattr(batch, f"{side}_length"):
-                self._cells += getattr(batch, side).numel()
-                self._real_cells += int(getattr(batch, f"{side}_length").sum())
+        self._counter.count(None, batch)
         return batch.to(self.device)
 
     @property
     def padding_share(self) -> float | None:
         """Of the entries of the id tensors so far; None for pictures."""
-        return 1.0 - self._real_cells / self._cells if self._cells else None
+        return self._counter.read().padding_share
 
     def losses(self, batch: Any) -> Tensor:
         """(N,) losses of a batch's units, under the precision of the settings."""
@@ -146,12 +139,9 @@ def endless(loader: Any, sampler: Any) -> Iterator[Any]:
         yield from loader
 
 
-def synchronize(device: torch.device) -> None:
-    """Wait until the device has done what it was given."""
-    if device.type == "cuda":
-        torch.cuda.synchronize(device)
-    elif device.type == "mps":
-        torch.mps.synchronize()
+def single_trainer(settings: dict[str, Any]) -> pl.Trainer:
+    """A Trainer of one process that writes nothing."""
+    return build_trainer({**settings, "logger": None, "trainer": {**settings["trainer"], **SINGLE}}, callbacks=[])
 
 
 def ready_data(settings: dict[str, Any]) -> Any:

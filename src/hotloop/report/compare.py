@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
 from hotloop.callbacks.accounting import ratio
 from hotloop.callbacks.tables import number
+from hotloop.report.markdown import markdown_table, plain
 from hotloop.report.names import readable
 from hotloop.report.runs import Run, differing
 
@@ -204,19 +204,23 @@ def rich_table(grid: Grid, *, name_width: int | None = None) -> Table:
 def markdown(runs: Sequence[Run], found: Sequence[Mapping[str, Any]], *, picture: str) -> str:
     """The tables, the picture and what the runs were told, as a document."""
     title = f"Training run {runs[0].name}" if len(runs) == 1 else f"{len(runs)} training runs"
-    parts = [f"# {_plain(title)}"]
+    parts = [f"# {plain(title)}"]
     for grid in grids(found):
-        parts += [f"## {grid.title}", _markdown_table(grid.heads, grid.cells)]
+        parts += [f"## {grid.title}", markdown_table(grid.heads, grid.cells, figures=_of_figures(grid))]
     parts += [NOTES, f"![Loss, speed, time and memory]({picture})"]
     if lines := failures(found):
-        parts += ["## Failures", "\n".join(f"- {_plain(line)}" for line in lines)]
+        parts += ["## Failures", "\n".join(f"- {plain(line)}" for line in lines)]
     if len(runs) > 1:
         parts += _differences(runs)
     told = [run for run in runs if run.overrides is not None]
     if told:
         parts.append("## Overrides")
-        parts += [f"{_plain(run.name)}:\n\n{_code_block(run.overrides or ['(none)'])}" for run in told]
+        parts += [f"{plain(run.name)}:\n\n{_code_block(run.overrides or ['(none)'])}" for run in told]
     return "\n\n".join(parts) + "\n"
+
+
+def _of_figures(grid: Grid) -> list[int]:
+    return [number for number, head in enumerate(grid.heads) if head not in WORDS]
 
 
 def _differences(runs: Sequence[Run]) -> list[str]:
@@ -229,7 +233,7 @@ def _differences(runs: Sequence[Run]) -> list[str]:
         return []
     cells = [[key, *map(_value, values)] for key, values in list(lines.items())[:SHOWN_SETTINGS]]
     more = len(lines) - len(cells)
-    table = _markdown_table(["", *(run.name for run in runs)], cells, words=True)
+    table = markdown_table(["", *(run.name for run in runs)], cells)
     return ["## What differs", table, *([f"… and {more} more settings."] if more else [])]
 
 
@@ -237,18 +241,6 @@ def _value(value: Any) -> str:
     if isinstance(value, dict) and set(value) == {"asked", "used"}:  # precision
         value = value["used"] or value["asked"]
     return MISSING if value is None else str(value)
-
-
-def _markdown_table(heads: Sequence[str], cells: Sequence[Sequence[str]], *, words: bool = False) -> str:
-    rule = ["---" if words or head in WORDS else "---:" for head in heads]
-    lines = [[_plain(cell) for cell in line] for line in (heads, *cells)]
-    return "\n".join(f"| {' | '.join(line)} |" for line in (lines[0], rule, *lines[1:]))
-
-
-def _plain(text: str) -> str:
-    """`text` with what Markdown would read as marks written out."""
-    # an underscore within a word is none
-    return re.sub(r"[\\`*|<\[]|(?<![^\W_])_|_(?![^\W_])", r"\\\g<0>", " ".join(text.split()))
 
 
 def _code_block(lines: Sequence[str]) -> str:
